@@ -10,10 +10,15 @@ RUN python -m venv --without-pip /opt/build \
  && pip --python /opt/build/bin/python install --no-cache-dir --require-hashes -r requirements/image.txt
 ARG COMPONENT
 ARG FOLDER=${COMPONENT}
+# --build-arg TRACES=1 adds OpenTelemetry, to export spans (docs/monitoring.md)
+ARG TRACES
 # Before the sources: a change of ours installs nothing of others again.
 RUN python -m venv --without-pip /opt/kubefoundry \
  && /opt/build/bin/uv pip install --quiet --python /opt/kubefoundry --compile-bytecode --require-hashes \
-      -r requirements/${COMPONENT}.txt
+      -r requirements/${COMPONENT}.txt ${TRACES:+-r requirements/traces.txt}
+# The commit of the sources, for the metric kubefoundry_build_info: --build-arg COMMIT=$(git rev-parse --short=12 HEAD)
+ARG COMMIT
+ENV KUBEFOUNDRY_COMMIT=${COMMIT}
 COPY sdk/ sdk/
 COPY ${FOLDER}/ component/
 # A component may have a package of its own below it.

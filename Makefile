@@ -24,7 +24,7 @@ help: ## this list
 setup: $(STAMP) ## the virtual environment, from the lock
 
 $(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
-	@echo "setup: virtual environment and locked packages (a minute when nothing is cached)"
+	@echo "setup: virtual environment and locked packages (some minutes when nothing is cached)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=-e ./%)
@@ -171,8 +171,8 @@ truth: setup ## how long Ready is wrong after each kind of edit; writes docs/tru
 wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
 	@$(BIN)/python requirements/build_wheels.py "$(DIST)" $(PACKAGES)
 
-crds: setup ## writes crds/ from the typed models
-	$(BIN)/python -m kubefoundry_sdk._api.crd crds
+crds: setup ## writes crds/, and the schemas that core reads, from the typed models
+	$(BIN)/python -m kubefoundry_sdk._api.crd crds sdk/src/kubefoundry_sdk/_api
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
 manifests: setup ## writes manifests/core.yaml, install.yaml, images.txt and the dashboards, and charts/ from all manifests

@@ -1,6 +1,7 @@
 """`python docs/words.py`: no text of this repository has a word that the list in CONTRIBUTING.md replaces.
 
 Prose, messages and names alike: between two words of an entry may be a space, an underscore or the end of a line.
+The name of a test starts with what is tested, not with an article, and has at most 60 characters.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ SPARED: Final = re.compile(
 """The list itself, files by others, and figures of an earlier run."""
 
 ENTRY: Final = re.compile(r"^\| ((?:`[^`]+`(?:, )?)+) \| ([^|]+) \|$", re.M)
+
+TEST_NAME: Final = re.compile(r"^\s*(?:async )?def (test_\w+)", re.M)
+LONGEST_TEST_NAME: Final = 60
 
 
 def replaced(text: str) -> dict[str, str]:
@@ -51,6 +55,16 @@ def find_words(text: str, words: dict[str, str]) -> Iterator[tuple[int, str, str
             yield text.count("\n", 0, match.start()) + 1, word, instead
 
 
+def find_test_names(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and remedy for each test whose name starts with an article or is too long."""
+    for match in TEST_NAME.finditer(text):
+        line = text.count("\n", 0, match.start(1)) + 1
+        if re.match("test_(?:an?|the)_", match[1]):
+            yield line, match[1], "the name without its article"
+        elif len(match[1]) > LONGEST_TEST_NAME:
+            yield line, match[1], f"at most {LONGEST_TEST_NAME} characters"
+
+
 def files() -> Iterator[Path]:
     """Yield the files that git tracks, and the new files that it does not ignore."""
     listed = subprocess.run(
@@ -74,7 +88,8 @@ def main() -> int:
         except UnicodeDecodeError:
             continue
         texts += 1
-        for line, word, instead in sorted(find_words(text, words)):
+        names = find_test_names(text) if path.suffix == ".py" else ()
+        for line, word, instead in sorted([*find_words(text, words), *names]):
             problems += 1
             print(f"{path.relative_to(ROOT)}:{line}: {word!r}: write {instead}")
     print(f"{len(words)} words, {texts} files, {problems} found")

@@ -9,6 +9,7 @@ import pytest
 from kubefoundry_cli.adopted_storage import forms
 
 HOME = {"name": "HF_HOME", "value": "/w"}
+IMAGE = {"reference": "example.com/llama:1"}
 CACHE = {"name": "LLAMA_CACHE", "value": "/w/hub"}
 
 
@@ -23,6 +24,11 @@ def spec_of(env: list[Any], *, engine: str = "vllm", read_only: bool = False, **
             "container": {"volumeMounts": [{"name": "w", "mountPath": "/w", **mount}]},
         },
     }
+
+
+def in_image(spec: dict[str, Any]) -> dict[str, Any]:
+    template = {**spec["podTemplate"], "spec": {"volumes": [{"name": "w", "image": IMAGE}]}}
+    return {**spec, "podTemplate": template}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +59,29 @@ def spec_of(env: list[Any], *, engine: str = "vllm", read_only: bool = False, **
             {"volumes": [{"name": "w", "claimName": "c", "mountPath": "/w"}], "offline": True},
             [],
         ),
+        (
+            spec_of([HOME], subPath="a"),
+            {
+                "volumes": [
+                    {
+                        "name": "w",
+                        "claimName": "c",
+                        "purpose": "modelCache",
+                        "mountPath": "/w",
+                        "subPath": "a",
+                    }
+                ]
+            },
+            [],
+        ),
+        (
+            in_image(spec_of([HOME, {"name": "HF_HUB_OFFLINE", "value": "1"}])),
+            {
+                "volumes": [{"name": "w", "image": IMAGE, "purpose": "modelCache", "mountPath": "/w"}],
+                "offline": True,
+            },
+            [],
+        ),
     ],
 )
 def test_storage_is_found_by_variables(
@@ -71,7 +100,7 @@ def test_storage_is_found_by_variables(
         {"model": {"id": "m"}, "engine": {"type": "vllm"}},
         spec_of([]),
         spec_of([HOME], engine="llamacpp"),
-        spec_of([HOME], subPath="a"),
+        spec_of([HOME], readOnly=True),
         spec_of([{"name": "HF_HOME", "value": "/other"}]),
         spec_of([{"name": "HF_HUB_OFFLINE", "value": "true"}]),
     ],

@@ -57,7 +57,7 @@ def left_behind(
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
 @settings(max_examples=40)
 @given(data=st.data())
-def test_what_a_spec_gives_is_adopted(name: str, data: st.DataObject) -> None:
+def test_rendered_objects_are_adopted_without_changes(name: str, data: st.DataObject) -> None:
     provider = installed()[name]
     schema = schema_of(provider)
     can = provider.capabilities
@@ -137,6 +137,28 @@ def test_import_keeps_each_value(name: str, fields: dict[str, Any]) -> None:
     assert found.fits
     made, _ = left_behind(provider, schema, found.obj["spec"])
     assert upstream.flattened(provider, [made]) == upstream.flattened(provider, [live])
+
+
+@pytest.mark.parametrize(
+    ("drain", "grace"),
+    [
+        (drain, grace)
+        for drain in (None, 0, 5, 570)
+        for grace in (None, 29, 30, 35, 60, 600, 601)
+        # A shorter period would end a pod while it drains: direct refuses it.
+        if grace is None or grace > (30 if drain is None else drain)
+    ],
+)
+def test_import_keeps_drain_and_grace_period(drain: int | None, grace: int | None) -> None:
+    provider = installed()["direct"]
+    overrides = {} if drain is None else {"drainSeconds": drain}
+    template = {} if grace is None else {"podTemplate": {"spec": {"terminationGracePeriodSeconds": grace}}}
+    spec = {**GPU, "provider": {"name": "direct", "overrides": overrides}, **template}
+    live, helpers = left_behind(provider, schema_of(provider), spec)
+
+    found = adoption.adoption(provider, schema_of(provider), live, helpers)
+
+    assert found.fits, found.changes
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
@@ -247,7 +269,7 @@ def edited(live: Object, path: str, value: Any) -> Object:
         ),
     ],
 )
-def test_what_no_spec_gives_is_shown(name: str, path: str, value: Any, reported: str) -> None:
+def test_adoption_shows_values_that_no_spec_renders(name: str, path: str, value: Any, reported: str) -> None:
     provider = installed()[name]
     schema = schema_of(provider)
     live, helpers = left_behind(provider, schema, {**GPU, "provider": {"name": name}})
@@ -258,7 +280,7 @@ def test_what_no_spec_gives_is_shown(name: str, path: str, value: Any, reported:
 
 
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
-def test_an_object_of_another_shape_is_refused_in_one_line(name: str) -> None:
+def test_object_of_another_shape_is_refused_in_one_line(name: str) -> None:
     provider = installed()[name]
     live = {
         "kind": provider.upstream.kind,
@@ -272,7 +294,7 @@ def test_an_object_of_another_shape_is_refused_in_one_line(name: str) -> None:
     assert refused.value.message.startswith(f"{provider.upstream.kind} 'm' cannot be a ModelDeployment")
 
 
-def test_what_is_taken_over_has_one_owner() -> None:
+def test_adopted_fields_have_one_manager() -> None:
     fields: dict[str, Any] = {"f:spec": {"f:a": {}, "f:b": {"f:c": {}, "f:d": {}}}}
     managed = [
         {"manager": "kubectl", "operation": "Update", "fieldsV1": {**fields, "f:metadata": {"f:labels": {}}}},

@@ -73,7 +73,7 @@ def test_leading_options_are_those_of_every_cluster_command() -> None:
     assert defined == set(LEADING)
 
 
-def test_the_help_lists_every_command(call: Call) -> None:
+def test_help_lists_every_command(call: Call) -> None:
     done = call("--help")
 
     assert [name for name in COMMANDS if f"  {name} " not in done.stdout] == []
@@ -107,7 +107,7 @@ def test_the_help_lists_every_command(call: Call) -> None:
         pytest.param(["curl", "m", "-d", "{"], 2, "-d is not JSON", id="no JSON"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+def test_errors_have_one_line_and_an_exit_code(
     call: Call, arguments: list[str], code: int, said: str
 ) -> None:
     done = call(*arguments)
@@ -130,7 +130,7 @@ def test_missing_context_is_named_with_existing_ones(call: Call, tmp_path: Path)
     assert "there is no context 'nope'; there are: a, b" in done.stderr
 
 
-def test_the_commands_own_version_needs_no_cluster(call: Call) -> None:
+def test_commands_own_version_needs_no_cluster(call: Call) -> None:
     done = call("version", "--kubeconfig", "/nonexistent")
 
     assert done.exit_code == 4
@@ -186,7 +186,7 @@ def test_deleted_model_is_terminating_in_lists(reported: str | None) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_model_is_refused(call: Call, tmp_path: Path, text: str, said: str) -> None:
+def test_file_that_is_no_model_is_refused(call: Call, tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
 
@@ -220,7 +220,7 @@ def test_a_file_that_is_no_model_is_refused(call: Call, tmp_path: Path, text: st
         pytest.param({"zzz": None}, "no field spec.zzz\n", id="like no other, and without a value"),
     ],
 )
-def test_a_field_that_does_not_exist_is_refused(
+def test_unknown_field_is_refused(
     call: Call, file: Callable[..., str], command: str, change: dict[str, Any], said: str
 ) -> None:
     done = call(*command.split(), "-f", file({**GPU, **change}))
@@ -251,7 +251,9 @@ def test_maps_of_any_key_take_any_key(call: Call, file: Callable[..., str]) -> N
         pytest.param("engine.contextLength=many", "spec.engine.contextLength", id="a wrong type"),
     ],
 )
-def test_an_edit_that_cannot_be_made(call: Call, file: Callable[..., str], edit: str, said: str) -> None:
+def test_impossible_edit_exits_with_its_reason(
+    call: Call, file: Callable[..., str], edit: str, said: str
+) -> None:
     done = call("explain", "-f", file(GPU), "--offline", "--set", edit)
 
     assert done.exit_code in (1, 2)
@@ -259,7 +261,7 @@ def test_an_edit_that_cannot_be_made(call: Call, file: Callable[..., str], edit:
     assert isinstance(done.exception, SystemExit)
 
 
-def test_the_provider_that_is_chosen_and_what_others_would_need(call: Call, file: Callable[..., str]) -> None:
+def test_explain_shows_the_chosen_provider_and_needs_of_others(call: Call, file: Callable[..., str]) -> None:
     done = call("explain", "-f", file(CPU), "--offline")
 
     assert done.exit_code == 0
@@ -295,11 +297,11 @@ def test_none_is_chosen(call: Call, file: Callable[..., str]) -> None:
         ("Ünï/ﬁle", "le"),
     ],
 )
-def test_a_name_is_made_from_the_models(model: str, name: str) -> None:
+def test_name_is_made_from_the_models(model: str, name: str) -> None:
     assert name_of(model) == name
 
 
-def test_deploy_prints_what_it_would_create(call: Call) -> None:
+def test_deploy_dry_run_prints_the_object(call: Call) -> None:
     done = call("deploy", "org/model", "--dry-run", "--set", "engine.contextLength=4096")
 
     assert done.exit_code == 0
@@ -317,7 +319,7 @@ def test_deploy_prints_the_namespace_option(
     assert yaml.safe_load(done.stdout)["metadata"] == metadata
 
 
-def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
+def test_deploy_rejects_an_invalid_spec_without_a_cluster(call: Call) -> None:
     done = call("deploy", "org/model", "--gpus", "0", "--kubeconfig", "/nonexistent")
 
     assert done.exit_code == 2
@@ -370,7 +372,7 @@ def test_name_that_admission_refuses_is_refused(
     assert (done.exit_code, done.stdout, said in done.stderr) == (2, "", True), done.stderr
 
 
-def test_a_release_stands_for_the_file_of_its_crd(
+def test_release_names_the_file_of_its_crd(
     call: Callable[..., Result], file: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kuberay").mkdir()

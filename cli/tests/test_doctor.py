@@ -14,7 +14,7 @@ from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.checks import one_model, webhooks
 from kubefoundry_cli.checks.examination import examine, examine_model, providers
 from kubefoundry_cli.checks.finding import Finding, Unlisted
-from kubefoundry_cli.checks.models import changed_by_others
+from kubefoundry_cli.checks.models import changed_by_others, refused_writes
 from kubefoundry_cli.commands.doctor import exit_code
 from kubefoundry_cli.failure import Exit
 from kubefoundry_sdk._api.reasons import REASONS, REGISTRATION_APPLIED, STALE_STATUS
@@ -58,22 +58,20 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.param(2 * HOUR, "wrong", "has expired", id="over"),
     ],
 )
-def test_the_authority_of_the_webhooks_has_to_last(
-    authorities: str, later: float, state: str, said: str
-) -> None:
+def test_authority_of_the_webhooks_has_to_last(authorities: str, later: float, state: str, said: str) -> None:
     [found] = webhooks.judged(configuration(authorities), time.time() + later)
 
     assert (found.state, said in found.text) == (state, True), found
 
 
 @pytest.mark.parametrize("broken", [None, "", "Zm9v", "%%%", "aMOk", 7])
-def test_a_bundle_that_is_none_is_wrong(broken: Any) -> None:
+def test_invalid_ca_bundle_is_wrong(broken: Any) -> None:
     [found] = webhooks.judged(configuration(broken), 0.0)
 
     assert (found.state, "no usable certificate authority" in found.text) == ("wrong", True)
 
 
-def test_the_last_word_about_each_object_that_others_change() -> None:
+def test_newest_event_about_each_changed_object_is_shown() -> None:
     def event(name: str, note: str, age: float) -> dict[str, Any]:
         moment = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
         return {"involvedObject": {"namespace": "a", "name": name}, "message": note, "eventTime": moment}
@@ -85,6 +83,44 @@ def test_the_last_word_about_each_object_that_others_change() -> None:
     )
 
     assert [one.text.split(";")[0] for one in found] == ["model a/m: left alone"]
+
+
+def refusal(component: str, uid: str, age: float) -> dict[str, Any]:
+    stamp = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+    about = {"namespace": "a", "name": "m", "uid": uid}
+    return {
+        "involvedObject": about,
+        "message": f"A write of {component} was changed",
+        "reportingComponent": component,
+        "eventTime": stamp,
+    }
+
+
+@pytest.mark.parametrize(
+    ("refused", "shown"),
+    [
+        pytest.param([("core", "1", 120)], ["core was changed (seen 2m ago)"], id="current"),
+        pytest.param([("core", "1", 700)], [], id="over"),
+        pytest.param([("core", "0", 120)], [], id="of an earlier model"),
+        pytest.param(
+            [("core", "1", 300), ("core", "1", 120), ("selector", "1", 180)],
+            ["core was changed (seen 2m ago)", "selector was changed (seen 3m ago)"],
+            id="newest of each component",
+        ),
+    ],
+)
+def test_refused_write_of_a_serving_model_is_wrong(
+    refused: list[tuple[str, str, float]], shown: list[str]
+) -> None:
+    # The messages have ages, so the Events are made when the test runs.
+    events = [refusal(*one) for one in refused]
+    model = {"metadata": {"namespace": "a", "name": "m", "uid": "1"}}
+
+    findings = list(refused_writes(events, [model]))
+
+    assert findings == [
+        Finding("wrong", f"model a/m: A write of {text}; that takes an administrator") for text in shown
+    ]
 
 
 TROUBLE = [
@@ -142,11 +178,11 @@ def test_each_trouble_has_advice(kind: str, reason: str) -> None:
         ),
     ],
 )
-def test_what_keeps_a_model(status: dict[str, Any], said: str) -> None:
+def test_doctor_reports_the_obstacle_of_a_model(status: dict[str, Any], said: str) -> None:
     assert any(said in found.text and found.state == "wrong" for found in judged(**status))
 
 
-def test_a_model_that_serves_what_is_asked_for_is_well() -> None:
+def test_doctor_approves_a_model_that_serves_its_spec() -> None:
     ready = {"type": "Ready", "reason": "DeploymentReady", "status": "True", "observedGeneration": 2}
 
     [found] = judged(conditions=[ready], endpoint={"service": "m", "port": 80})

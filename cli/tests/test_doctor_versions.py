@@ -28,7 +28,7 @@ def deployment(name: str, image: str) -> dict[str, Any]:
         pytest.param("kubefoundry/core:latest", "unknown", "cannot be read off 'latest'", id="no version"),
     ],
 )
-def test_the_version_of_core_is_compared(image: str, state: str, said: str) -> None:
+def test_version_of_core_is_compared(image: str, state: str, said: str) -> None:
     found = list(versions.of_images([deployment("kubefoundry-core", image)], "0.2.0"))
 
     assert [one.state for one in found] == ([state] if state else [])

@@ -23,7 +23,7 @@ def status(message: str, **details: str) -> dict[str, object]:
 HOSTILE = "provider '\x1b[2J\x07\u202eevil' is\nnot here"
 
 
-def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     Failure(HOSTILE).show()
     say(HOSTILE)
 
@@ -52,7 +52,7 @@ def test_odd_streams_are_at_most_one_line(redirected: str, code: int, said: str)
 
 
 @pytest.mark.slow
-def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> None:
+def test_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> None:
     program = Path(sys.executable).with_name("kubefoundry")
 
     done = subprocess.run(

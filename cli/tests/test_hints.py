@@ -76,17 +76,19 @@ def mentioned() -> Iterator[str]:
     """Commands with arguments in messages, help texts and templates that `hint` did not make."""
     texts = [path.read_text() for path in TEMPLATES]
     for path in SOURCES:
-        nodes = [*ast.walk(ast.parse(path.read_text()))]
-        parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
-        texts += [
-            text_of(node)
-            for node in nodes
-            if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in parts
-        ]
+        texts += literals(ast.parse(path.read_text()))
     for text in texts:
         yield from EXAMPLE.findall(text)
         prose = (REST.sub("", found).strip() for found in COMMAND.findall(EXAMPLE.sub("", text)))
         yield from (command for command in prose if " " in command)
+
+
+def literals(module: ast.Module) -> list[str]:
+    """Return the strings of a module; a formatted string is one text."""
+    nodes = [*ast.walk(module)]
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    strings = [node for node in nodes if isinstance(node, ast.JoinedStr | ast.Constant)]
+    return [text_of(node) for node in strings if id(node) not in parts]
 
 
 HINTS: Final = sorted(set(hints()))
@@ -134,7 +136,7 @@ def test_hints_of_all_kinds_are_found() -> None:
         ),
     ],
 )
-def test_the_options_that_say_where_are_repeated(options: list[str], command: str, said: str) -> None:
+def test_options_that_say_where_are_repeated(options: list[str], command: str, said: str) -> None:
     @click.command()
     @cluster.options
     def shows(target: cluster.Target) -> None:

@@ -76,7 +76,7 @@ STATUSES = st.tuples(
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(found=STATUSES)
 @pytest.mark.parametrize("command", [*COMMANDS, *OF_A_MODEL])
-def test_a_command_survives_it(server: tuple[Answers, str], command: str, found: tuple[Any, ...]) -> None:
+def test_command_survives_it(server: tuple[Answers, str], command: str, found: tuple[Any, ...]) -> None:
     answers, kubeconfig = server
     status, provider_status, provider_spec, text = found
     model = model_deployment("m", "models", GPU)

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.install import bundle, origin
-from kubefoundry_cli.install.change import _keeps_what_is_stored
+from kubefoundry_cli.install.change import _check_stored_versions
 from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.install.storage import stored_in
@@ -40,7 +40,7 @@ def binding(to: str) -> dict[str, Any]:
     }
 
 
-def test_the_package_has_what_install_yaml_has() -> None:
+def test_package_and_install_yaml_have_the_same_objects() -> None:
     root = Path(__file__).resolve().parents[2]
     whole = list(yaml.safe_load_all((root / "manifests" / "install.yaml").read_text()))
 
@@ -134,7 +134,7 @@ def test_definition_with_a_wrong_value_is_read_or_refused(wrong: Any) -> None:
         try:
             parsed = bundle.parsed(json.dumps(changed), "a.yaml")
             [stored] = stored_in(parsed, {PROVIDER_CONFIGS.crd: "v1beta1"})
-            _keeps_what_is_stored(stored, {"status": {}})
+            _check_stored_versions(stored, {"status": {}})
             quote(stored["metadata"]["name"])
             quote(stored["metadata"].get("namespace") or "")
             verdicts.add("read")
@@ -226,7 +226,7 @@ def test_manifests_of_own_providers_have_no_risky_rights() -> None:
     "text",
     ["", "just text", "[1, 2]", "kind: X", "{", "apiVersion: v1\nkind: Pod\nmetadata: {}", "[" * 5000],
 )
-def test_what_is_no_manifest_is_refused_in_a_line(text: str) -> None:
+def test_invalid_manifest_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(Failure) as failure:
         bundle.parsed(text, "file.yaml")
 
@@ -234,7 +234,7 @@ def test_what_is_no_manifest_is_refused_in_a_line(text: str) -> None:
     assert failure.value.exit_code == Exit.USAGE
 
 
-async def test_a_file_is_read_and_its_hash_compared(tmp_path: Path) -> None:
+async def test_file_is_read_and_its_hash_compared(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text("kind: X")
 
@@ -254,7 +254,7 @@ async def test_a_file_is_read_and_its_hash_compared(tmp_path: Path) -> None:
         ("./not-there.yaml", "cannot read"),
     ],
 )
-async def test_what_cannot_be_trusted_is_not_read(named: str, says: str) -> None:
+async def test_untrusted_source_of_a_manifest_is_refused(named: str, says: str) -> None:
     with pytest.raises(Failure, match=says):
         await origin.read(named, None)
 
@@ -262,12 +262,12 @@ async def test_what_cannot_be_trusted_is_not_read(named: str, says: str) -> None
 @pytest.mark.parametrize(
     ("stored", "refused"), [(["v1alpha1"], False), (["v1alpha1", "v1"], True), ([], False)]
 )
-def test_a_version_in_which_objects_are_stored_is_never_dropped(stored: list[str], refused: bool) -> None:
+def test_version_in_which_objects_are_stored_is_never_dropped(stored: list[str], refused: bool) -> None:
     crd = {"metadata": {"name": "m.g"}, "spec": {"versions": [{"name": "v1alpha1"}]}}
     live = {"status": {"storedVersions": stored}}
 
     try:
-        _keeps_what_is_stored(crd, live)
+        _check_stored_versions(crd, live)
     except Failure as failure:
         assert refused and "v1" in failure.message
     else:

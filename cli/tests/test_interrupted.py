@@ -28,7 +28,7 @@ run(work())
 """
 
 
-def test_a_prompt() -> None:
+def test_interrupt_ends_a_prompt() -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", ASKING], stdin=theirs, stderr=subprocess.PIPE) as asking:
         try:
@@ -77,7 +77,7 @@ def test_while_a_command_is_being_imported() -> None:
     assert (done.returncode, done.stderr.strip()) == (130, "")
 
 
-async def test_a_cluster_that_is_gone_is_what_the_bundle_says(tmp_path: Path) -> None:
+async def test_bundle_reports_an_unreachable_cluster(tmp_path: Path) -> None:
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     finding = {"state": "good", "text": "was there"}
     async with Client(nowhere, user_agent="test") as client:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -35,7 +37,9 @@ from kubefoundry_cli.main import main
         (("deploy", "hf://org/model", "--dry-run"), "is an address"),
     ],
 )
-def test_one_line_says_it(call: Callable[..., Result], arguments: tuple[str, ...], said: str) -> None:
+def test_mistyped_argument_is_refused_in_one_line(
+    call: Callable[..., Result], arguments: tuple[str, ...], said: str
+) -> None:
     done = call(*arguments)
 
     assert done.exit_code == 2, done.output
@@ -129,6 +133,13 @@ def test_help_takes_options_that_precede_it(
     call: Callable[..., Result], options: tuple[str, ...], help_option: str
 ) -> None:
     assert call(*options, help_option).stdout == call("--help").stdout
+
+
+def test_commit_is_in_the_version_for_programs_only(call: Callable[..., Result]) -> None:
+    plain, detailed = call("version", "--client"), call("version", "--client", "-o", "json")
+
+    assert plain.stdout.count("\n") == 1 and "commit" not in plain.stdout
+    assert re.fullmatch(r"[0-9a-f]{12}(-dirty)?", json.loads(detailed.stdout)["commit"])
 
 
 def test_version_without_a_cluster_prints_its_own_in_every_form(call: Callable[..., Result]) -> None:

@@ -43,20 +43,20 @@ BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         (HEAD + "metadata: {name: a}\n" + BOMB, "it has aliases that expand to more than"),
     ],
 )
-def test_it_is_said_what_the_file_has_instead(text: str, said: str) -> None:
+def test_file_without_a_model_is_refused_by_its_content(text: str, said: str) -> None:
     with pytest.raises(Failure) as failure:
         from_text(text, "m.yaml")
 
     assert said in failure.value.message
 
 
-def test_a_date_is_text() -> None:
+def test_date_is_text() -> None:
     obj = from_text(HEAD + "metadata: {name: a}\nspec: {model: {id: 2024-01-01}}\n", "m.yaml")
 
     assert obj["spec"]["model"]["id"] == "2024-01-01"
 
 
-def test_an_alias_and_a_merge_are_what_they_are_for_kubectl() -> None:
+def test_yaml_alias_and_merge_are_read_as_by_kubectl() -> None:
     text = (
         HEAD
         + "metadata: &m {name: a}\nspec:\n  <<: {engine: {type: vllm}}\n  <<: {image: i}\n  model: {id: a/b}\n"
@@ -84,7 +84,7 @@ def test_an_alias_and_a_merge_are_what_they_are_for_kubectl() -> None:
         ),
     ],
 )
-def test_a_crd_that_is_none_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_crd_file_is_rejected_by_name(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "crd.yaml").write_text(text)
 
     with pytest.raises(Failure) as failure:
@@ -102,7 +102,7 @@ def test_a_crd_that_is_none_is_named(tmp_path: Path, text: str, said: str) -> No
         ({"kind": "RoleBinding", "roleRef": "admin"}, "roleRef names no role"),
     ],
 )
-def test_a_role_whose_rights_cannot_be_shown_is_not_installed(body: dict[str, object], said: str) -> None:
+def test_role_whose_rights_cannot_be_shown_is_not_installed(body: dict[str, object], said: str) -> None:
     text = yaml.safe_dump({"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, **body})
 
     with pytest.raises(Failure) as failure:
@@ -126,7 +126,7 @@ VALUES = st.recursive(
     metadata=st.dictionaries(st.sampled_from(["namespace", "labels", "annotations", "uid"]), VALUES),
     spec=VALUES,
 )
-def test_whatever_it_holds_is_at_most_one_line_of_an_error(
+def test_file_of_any_content_causes_at_most_one_error_line(
     tmp_path: Path, metadata: dict[str, object], spec: object
 ) -> None:
     file = tmp_path / "m.yaml"

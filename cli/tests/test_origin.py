@@ -178,7 +178,7 @@ async def test_refusal_names_the_code_and_the_url(context: ssl.SSLContext, code:
     assert failed.value.message == f"cannot read {url}/{path}: {at}the answer is {code} No Gateway"
 
 
-async def test_redirect_to_a_server_that_fails_is_named_without_password(context: ssl.SSLContext) -> None:
+async def test_redirect_to_failing_server_is_named_without_password(context: ssl.SSLContext) -> None:
     with (
         server({"/m.yaml": "https://me:secret@127.0.0.1:1/m?key=secret"}, [], context) as url,
         pytest.raises(Failure) as failed,

@@ -148,7 +148,7 @@ def test_remedy_of_a_read_grants_what_the_command_needs(
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_each_command_that_writes_the_cluster_is_an_administrators(group: str) -> None:
+def test_commands_that_write_the_cluster_need_an_administrator(group: str) -> None:
     parent = kubefoundry.get_command(click.Context(kubefoundry), group)
     assert isinstance(parent, click.Group)
     writing = [

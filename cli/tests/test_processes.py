@@ -173,7 +173,7 @@ def test_controller_status_for_programs_has_processes_outside(
         pytest.param("", 2, "wrong", "held by nobody", id="given up"),
     ],
 )
-def test_a_component_that_is_up_works_only_with_its_lease(
+def test_component_that_is_up_works_only_with_its_lease(
     holder: str, age: float, state: str, said: str
 ) -> None:
     deployment = {

@@ -61,7 +61,7 @@ def test_every_change_names_its_field(name: str) -> None:
     holds()
 
 
-def test_one_edit_names_one_field_and_leaves_the_rest() -> None:
+def test_plan_names_only_the_field_of_an_edit() -> None:
     planned = plan(
         PACKAGES["dynamo"],
         SCHEMAS["dynamo"],
@@ -74,7 +74,7 @@ def test_one_edit_names_one_field_and_leaves_the_rest() -> None:
     assert planned.write_plan.recreate is None
 
 
-def test_an_edit_of_fields_that_only_go_together_names_the_mode() -> None:
+def test_edit_of_fields_that_only_go_together_names_the_mode() -> None:
     planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, DISAGGREGATED)
 
     assert "serving.mode" in {field for change in planned.changes for field in change.fields}
@@ -163,7 +163,7 @@ def test_plan_compares_with_live_object_without_a_record() -> None:
     assert planned.changes == ()
 
 
-def test_what_an_autoscaler_decides_is_no_change_of_the_plan() -> None:
+def test_plan_ignores_replicas_of_an_autoscaler() -> None:
     planned = planned_while_scaled(7, {**GPU, "scaling": {"replicas": 3}})
 
     changed = [text(change.path) for change in planned.changes]
@@ -244,7 +244,7 @@ def test_arguments_are_read_by_flag(words: list[Any], flags: dict[str, str] | No
     assert by_flag(words) == flags
 
 
-def test_nothing_changes() -> None:
+def test_plan_is_empty_when_the_spec_is_equal() -> None:
     planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, GPU)
 
     assert (planned.changes, planned.write_plan.changed) == ((), [])

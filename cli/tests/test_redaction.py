@@ -33,7 +33,7 @@ SECRET = "S3cr3t-value-0815"
         f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----",
     ],
 )
-def test_text_loses_what_looks_like_a_credential(text: str) -> None:
+def test_credentials_are_removed_from_text(text: str) -> None:
     assert SECRET not in scrubbed(text)
 
 
@@ -81,7 +81,7 @@ def test_no_value_of_an_object_goes_out(name: str) -> None:
     assert SECRET not in json.dumps(redacted(OBJECTS[name]))
 
 
-def test_what_a_maintainer_needs_stays() -> None:
+def test_redaction_keeps_diagnostic_values() -> None:
     obj = {
         "kind": "ModelDeployment",
         "metadata": {

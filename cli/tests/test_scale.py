@@ -61,7 +61,7 @@ def cluster_with(provider: str, crds: list[dict[str, Any]]) -> Answers:
 
 
 @pytest.mark.parametrize(("provider", "crds"), [*installations()])
-def test_scale_refuses_what_plan_refuses(
+def test_scale_and_plan_refuse_the_same_edits(
     call: Callable[..., Result], tmp_path: Path, provider: str, crds: list[dict[str, Any]]
 ) -> None:
     with serving(cluster_with(provider, crds), tmp_path) as kubeconfig:

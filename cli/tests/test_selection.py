@@ -34,7 +34,7 @@ QUICKSTART = Path(__file__).resolve().parents[2] / "examples" / "quickstart" / "
 
 @settings(max_examples=40)
 @given(specs())
-def test_the_selection_is_that_of_a_cluster(spec: dict[str, Any]) -> None:
+def test_selection_is_that_of_a_cluster(spec: dict[str, Any]) -> None:
     obj = _created(spec)
 
     there = _in_a_cluster(obj)
@@ -101,7 +101,7 @@ def _running(provider: str) -> Object:
     return {**there, "status": status}
 
 
-def test_a_provider_that_refuses_is_left_out(call: Callable[..., Result]) -> None:
+def test_provider_that_refuses_is_left_out(call: Callable[..., Result]) -> None:
     done = call("explain", "--offline", "-f", str(QUICKSTART))
 
     assert done.exit_code == 0, done.stderr
@@ -110,7 +110,7 @@ def test_a_provider_that_refuses_is_left_out(call: Callable[..., Result]) -> Non
     assert "kaito: cannot be selected by changing one field; would refuse it if named: " in done.stdout
 
 
-def test_the_selection_that_is_stored_says_who_was_left_out() -> None:
+def test_selection_that_is_stored_says_who_was_left_out() -> None:
     spec = {**CPU, "model": {"id": "org/name/file.gguf"}, "engine": {"type": "llamacpp"}, "image": None}
     there = _in_a_cluster(_created({key: value for key, value in spec.items() if value}))
 
@@ -129,7 +129,7 @@ def test_the_selection_that_is_stored_says_who_was_left_out() -> None:
         pytest.param("kaito", "kaito refuses it: KAITO", id="one that refuses"),
     ],
 )
-def test_a_named_provider_that_cannot_run_it(
+def test_named_provider_that_cannot_run_the_model_is_an_error(
     call: Callable[..., Result], file: Callable[..., str], named: str, said: str
 ) -> None:
     spec = {**GPU, "engine": {"type": "sglang"}, "provider": {"name": named}}

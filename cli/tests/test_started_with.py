@@ -26,7 +26,7 @@ STARTED = {
 
 
 @pytest.mark.parametrize("name", STARTED)
-def test_a_provider_is_made_again_from_what_it_was_started_with(name: str) -> None:
+def test_provider_is_rebuilt_from_its_reported_flags(name: str) -> None:
     flags, made = STARTED[name], parser(name)
     add_arguments = getattr(import_module(f"kubefoundry_{name}.settings"), "add_arguments", None)
     if add_arguments:
@@ -81,7 +81,7 @@ def test_flags_of_the_cluster_ignore_the_local_environment(
         pytest.param({"flags": ["x"]}, "cannot render with the flags of", id="of a wrong type"),
     ],
 )
-def test_what_is_not_understood_is_said_and_the_defaults_stay(
+def test_unreadable_flags_of_a_provider_leave_the_defaults(
     status: dict[str, Any] | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     full = {"version": newest("kuberay"), **status} if status is not None else None

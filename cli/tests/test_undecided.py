@@ -92,6 +92,38 @@ def test_explain_claims_no_selection_before_the_selector(
     assert edited.stdout.startswith(f"{after}{name} is selected"), edited.stdout
 
 
+@pytest.mark.parametrize(
+    ("observed", "why"),
+    [(1, "PersistentVolumeClaim m-weights is being created"), (0, "the selector has not decided yet")],
+    ids=["this generation", "earlier generation"],
+)
+def test_explain_names_the_obstacle_before_the_selector(
+    call: Callable[..., Result], tmp_path: Path, observed: int, why: str
+) -> None:
+    answers = Answers()
+    validated = {
+        "type": "Validated",
+        "status": "False",
+        "reason": "ClaimNotReady",
+        "message": "PersistentVolumeClaim m-weights is being created",
+        "observedGeneration": observed,
+    }
+    answers.objects = {
+        "modeldeployments": [{**_created(GPU), "status": {"conditions": [validated]}}],
+        "inferenceproviderconfigs": [
+            {**registration(package), "status": {"ready": True}} for package in PACKAGES.values()
+        ],
+        "customresourcedefinitions": [standin(each).document for each in ("kaito", "dynamo", "kuberay")],
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("explain", "m", "--kubeconfig", str(kubeconfig))
+
+    assert done.stdout.startswith(
+        f"no provider is selected for this spec: {why}; after that, dynamo is selected"
+    )
+
+
 def test_plan_uses_the_defaults_that_the_provider_reports(
     call: Callable[..., Result], tmp_path: Path
 ) -> None:

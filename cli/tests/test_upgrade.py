@@ -37,7 +37,7 @@ def without(crd: dict[str, Any], *path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_the_same_crd_changes_nothing(name: str) -> None:
+def test_same_crd_changes_nothing(name: str) -> None:
     provider, crd = installed()[name], standin(name).document
 
     found = upgrade.outcome(provider, upgrade.release(provider, crd), served(provider, crd))
@@ -45,7 +45,7 @@ def test_the_same_crd_changes_nothing(name: str) -> None:
     assert (found.fate, found.lost) == ("untouched", ())
 
 
-def test_a_used_field_that_is_gone_is_named() -> None:
+def test_used_field_that_is_gone_is_named() -> None:
     provider, crd = installed()["kuberay"], standin("kuberay").document
     new = upgrade.release(
         provider, without(crd, "spec", "rayClusterConfig", "workerGroupSpecs", "[]", "maxReplicas")
@@ -56,7 +56,7 @@ def test_a_used_field_that_is_gone_is_named() -> None:
     assert found.lost == ("spec.rayClusterConfig.workerGroupSpecs[].maxReplicas",)
 
 
-def test_a_version_that_is_no_longer_served_is_named() -> None:
+def test_version_that_is_no_longer_served_is_named() -> None:
     provider, crd = installed()["kaito"], standin("kaito").document
     other = copy.deepcopy(crd)
     for version in other["spec"]["versions"]:
@@ -67,7 +67,7 @@ def test_a_version_that_is_no_longer_served_is_named() -> None:
     assert found.lost == ("apiVersion kaito.sh/v1beta1 (no longer served)",)
 
 
-def test_a_crd_without_what_is_needed_freezes_models() -> None:
+def test_crd_without_a_needed_field_freezes_models() -> None:
     provider, crd = installed()["kuberay"], standin("kuberay").document
     new = upgrade.release(provider, without(crd, "spec", "serveConfigV2"))
 
@@ -103,7 +103,7 @@ def test_no_upgrade_of_an_upstream_restarts_a_model(name: str) -> None:
         pytest.param(["kuberay", "--release", "v9"], "KUBEFOUNDRY_UPSTREAM_CRDS", id="no folder"),
     ],
 )
-def test_what_cannot_be_compared(
+def test_compat_refuses_an_invalid_comparison(
     call: Callable[..., Result], tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     crd = tmp_path / "crd.yaml"

@@ -25,7 +25,7 @@ REGISTERED = [provider({**registration(one), "status": {"ready": True}}) for one
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(specs())
-def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
+def test_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
     obj = _stored(spec)
     chosen = selected(obj, REGISTERED, PACKAGES).provider
 
@@ -58,7 +58,7 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
+def test_what_if_names_the_edit_that_selects_a_provider(spec: dict[str, Any], name: str, said: str) -> None:
     obj = _stored(spec)
     chosen = selected(obj, REGISTERED, PACKAGES).provider
 

@@ -70,7 +70,7 @@ def test_own_providers_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFix
             ["--cases", "empty.yaml", "--functions", "direct"],
             "empty.yaml: the file: Input should be a valid dict",
         ),
-        (["--cases", "invalid.yaml", "--functions", "direct"], "invalid.yaml: specs.gpu: spec.engine.type"),
+        (["--cases", "invalid.yaml", "--functions", "direct"], "invalid.yaml: specs.gpu: spec.model.id"),
         (
             ["--cases", "empty.yaml", "--functions", "direct", "--kubeconfig", "x"],
             "give --manifest FILE, too",
@@ -99,7 +99,7 @@ def test_unusable_option_is_reported_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.yaml").touch()
-    (tmp_path / "invalid.yaml").write_text("specs: {gpu: {model: {id: org/m}}}")
+    (tmp_path / "invalid.yaml").write_text("specs: {gpu: {engine: {type: vllm}}}")
     phase = "statuses: [{name: up, expect: {phase: Runing, reason: Failed}}]"
     (tmp_path / "phase.yaml").write_text(f"specs: {{gpu: {{}}}}\n{phase}")
     (tmp_path / "unknown.yaml").write_text("specs: {gpu: {}}\nstatsues: []")

@@ -79,7 +79,7 @@ def mutated(spec: dict[str, Any]) -> dict[str, Any]:
         merged(GOOD, serving={"mode": "disaggregated"}, scaling={"prefill": {}, "decode": {"gpu": {}}}),
     ],
 )
-def test_the_patch_gives_the_defaults_of_the_one_source(spec: dict[str, Any]) -> None:
+def test_admission_patch_adds_the_defaults_of_validation(spec: dict[str, Any]) -> None:
     after = mutated(spec)
 
     assert validation.default(after) == validation.default(spec)
@@ -124,7 +124,7 @@ def test_stored_object_with_a_dotted_name_may_change() -> None:
     assert response(modeldeployments.validate(review(changed, old=GOOD, name="a.b"), {}))["allowed"] is True
 
 
-def test_a_defaulted_spec_needs_no_patch() -> None:
+def test_admission_patches_no_defaulted_spec() -> None:
     assert "patch" not in response(modeldeployments.mutate(review(validation.default(GOOD))))
 
 
@@ -133,7 +133,7 @@ def test_mutation_leaves_invalid_spec_to_the_schema(spec: Any) -> None:
     assert response(modeldeployments.mutate(review(spec))) == {"uid": "u-1", "allowed": True}
 
 
-def test_a_refusal_names_every_problem_as_kubernetes_does() -> None:
+def test_admission_rejection_lists_problems_as_kubernetes_does() -> None:
     answer = response(modeldeployments.validate(review(BAD), {}))
 
     assert answer["allowed"] is False
@@ -150,11 +150,11 @@ def test_a_refusal_names_every_problem_as_kubernetes_does() -> None:
     ]
 
 
-def test_a_single_problem_stands_alone() -> None:
-    answer = response(modeldeployments.validate(review({"model": {"id": "a/b"}}, name=None), {}))
+def test_admission_rejection_of_one_problem_has_no_brackets() -> None:
+    answer = response(modeldeployments.validate(review({"engine": {"type": "llamacpp"}}, name=None), {}))
 
     assert answer["status"]["message"] == (
-        'ModelDeployment "x-" is invalid: spec.engine.type: engine.type is required'
+        'ModelDeployment "x-" is invalid: spec.model.id: model.id is required when source is huggingface'
     )
 
 
@@ -335,7 +335,7 @@ RULES = [{"condition": "spec.x", "priority": 1}]
             {"capabilities": CAPABLE, "selectionRules": [{"condition": "x" * 1025}]},
             None,
             None,
-            ["spec.selectionRules[0].condition: String should have at most 1024 characters"],
+            ["spec.selectionRules[0].condition: may have 1024 characters at most, not 1025"],
         ),
         (
             {"capabilities": CAPABLE, "selectionRules": RULES},
@@ -351,7 +351,7 @@ RULES = [{"condition": "spec.x", "priority": 1}]
         ),
     ],
 )
-def test_a_registration_is_warned_about_and_never_refused(
+def test_registration_is_admitted_with_warnings(
     spec: Any, old: Any, status: Any, warnings: list[str]
 ) -> None:
     asked = review(spec, old=old, status=status, kind="InferenceProviderConfig")

@@ -56,7 +56,7 @@ def test_secret_returns_the_stored_material(material: Material) -> None:
     assert secret["metadata"]["namespace"] == "ns"
 
 
-def test_a_replaced_secret_keeps_what_is_not_ours(material: Material) -> None:
+def test_renewed_secret_keeps_foreign_metadata(material: Material) -> None:
     live = filled(material, None, "ns")
     live["metadata"] |= {"resourceVersion": "5", "labels": {"a": "b"}, "managedFields": [{}]}
     two = renewed(material, ("127.0.0.1",), NOW, new_authority=True)
@@ -71,7 +71,7 @@ def test_a_replaced_secret_keeps_what_is_not_ours(material: Material) -> None:
 
 
 @pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
-def test_a_secret_without_a_field_is_unusable(material: Material, field: str) -> None:
+def test_secret_without_field_is_unusable(material: Material, field: str) -> None:
     secret = filled(material, None, "ns")
     del secret["data"][field]
 
@@ -79,7 +79,7 @@ def test_a_secret_without_a_field_is_unusable(material: Material, field: str) ->
         read(secret)
 
 
-def test_a_secret_of_garbage_is_unusable(material: Material) -> None:
+def test_secret_with_corrupt_certificate_is_unusable(material: Material) -> None:
     secret = filled(material, None, "ns")
     for value in ("%%%", base64.b64encode(b"no PEM").decode()):
         garbage = copy.deepcopy(secret)
@@ -105,7 +105,7 @@ def test_bundle_alone_is_applied_to_every_webhook(material: Material) -> None:
 
 
 @pytest.mark.parametrize("blank", [None, b"", b"\n", b"another"])
-def test_a_blanked_bundle_is_put_back(material: Material, blank: bytes | None) -> None:
+def test_blanked_ca_bundle_is_restored(material: Material, blank: bytes | None) -> None:
     live = configuration(material.bundle, blank)
 
     assert not covers(live, material, NOW)
@@ -148,7 +148,7 @@ def test_conditions_are_for_servers_that_evaluate_them(version: dict[str, str], 
     assert evaluates_conditions(version) is evaluates
 
 
-def test_a_bundle_that_is_no_base64_covers_nothing(material: Material) -> None:
+def test_ca_bundle_without_base64_covers_nothing(material: Material) -> None:
     live = configuration(material.bundle)
     live["webhooks"][0]["clientConfig"]["caBundle"] = "%%%"
 

@@ -53,7 +53,7 @@ def run(material: Material, until: datetime, *, since: datetime = START) -> list
     return changes
 
 
-def test_the_first_material_is_good_until_two_thirds_of_the_leaf() -> None:
+def test_first_certificate_is_valid_until_two_thirds_of_its_life() -> None:
     material = first()
 
     assert next_renewal(material, START) == START + LEAF_LIFE * 2 / 3
@@ -64,7 +64,7 @@ def test_the_first_material_is_good_until_two_thirds_of_the_leaf() -> None:
     assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == [HOSTS[1]]
 
 
-def test_a_leaf_is_renewed_at_two_thirds_by_the_same_authority() -> None:
+def test_leaf_is_renewed_at_two_thirds_by_the_same_authority() -> None:
     material = first()
 
     after = renewed(material, HOSTS, START + LEAF_LIFE * 2 / 3)
@@ -75,7 +75,7 @@ def test_a_leaf_is_renewed_at_two_thirds_by_the_same_authority() -> None:
     assert trusted_by(after, material.bundle, START + LEAF_LIFE * 2 / 3)
 
 
-def test_a_new_authority_is_trusted_before_it_signs() -> None:
+def test_new_authority_is_trusted_before_it_signs() -> None:
     old = run(first(), START + AUTHORITY_LIFE * 2 / 3 - SECOND)[-1][1]
     moment = START + AUTHORITY_LIFE * 2 / 3
 
@@ -95,7 +95,7 @@ def test_a_new_authority_is_trusted_before_it_signs() -> None:
     assert not trusted_by(signed, old.bundle, moment + SETTLE)
 
 
-def test_the_old_authority_leaves_when_it_expires_and_not_before() -> None:
+def test_old_authority_is_removed_only_after_it_expires() -> None:
     changes = run(first(), START + AUTHORITY_LIFE + 2 * SECOND)
 
     sizes = [len(material.authorities) for _, material in changes]
@@ -115,7 +115,7 @@ def test_served_leaf_is_trusted_by_the_bundle_for_ten_years() -> None:
         material = after
 
 
-def test_a_new_authority_can_be_asked_for() -> None:
+def test_new_authority_can_be_requested() -> None:
     material = first()
 
     after = renewed(material, HOSTS, START + SECOND, new_authority=True)
@@ -272,7 +272,7 @@ def test_trust_needs_the_issuer_and_the_time() -> None:
     assert not trusted_by(material, material.bundle, START - timedelta(hours=1))
 
 
-def test_a_bundle_splits_into_what_it_was_made_of() -> None:
+def test_ca_bundle_splits_into_its_authorities() -> None:
     material = renewed(first(), HOSTS, START + SECOND, new_authority=True)
     assert material is not None
 

@@ -49,7 +49,7 @@ def selected(reason: str, **provider: str) -> dict[str, Any]:
     return {"provider": provider, "conditions": [held]}
 
 
-def test_a_new_deployment_says_everything_from_the_first_second() -> None:
+def test_new_deployment_has_complete_status_at_once() -> None:
     decided = decide(deployment(GOOD), around("acme"))
 
     assert decided == {
@@ -217,7 +217,7 @@ def test_paused_model_is_pending_when_created() -> None:
         ),
     ],
 )
-def test_the_choice_of_a_provider(
+def test_decision_on_chosen_provider(
     named: str | None,
     status: dict[str, Any] | None,
     surroundings: Surroundings,
@@ -245,7 +245,7 @@ def test_while_it_hands_over_core_says_nothing_new() -> None:
 
 
 @pytest.mark.parametrize("named", [None, "acme"])
-def test_a_spec_that_no_webhook_saw_is_pending_with_the_text(named: str | None) -> None:
+def test_invalid_spec_without_webhook_is_pending_with_problem(named: str | None) -> None:
     decided = decide(deployment(BAD, named=named), around("acme"))
 
     validated = find(decided["conditions"], "Validated")
@@ -282,7 +282,7 @@ def test_invalid_edit_keeps_the_serving_provider() -> None:
 @pytest.mark.parametrize(
     "spec", [{}, [], "x", {"provider": "x"}, {"provider": {"name": 5}}, {"provider": None}]
 )
-def test_a_spec_that_no_schema_saw_breaks_nothing(spec: Any) -> None:
+def test_malformed_spec_is_reported_as_invalid(spec: Any) -> None:
     decided = decide({**deployment({}), "spec": spec}, around(selector=False))
 
     validated = find(decided["conditions"], "Validated")
@@ -314,7 +314,7 @@ def test_phase_and_ready_are_the_providers_once_it_reported(spec: dict[str, Any]
     ],
 )
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
-def test_a_foreign_acceptance_does_not_silence_core(operation: str, owner: str | None, cores: bool) -> None:
+def test_acceptance_counts_only_from_its_provider(operation: str, owner: str | None, cores: bool) -> None:
     status = {"conditions": [condition("True", "ProviderCompatible", "CompatibilityVerified")]}
     live = deployment(GOOD, status)
     fields: dict[str, Any] = {
@@ -405,7 +405,7 @@ def owned_by_core(*fields: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("chosen", ["acme", "beta"])
-def test_a_provider_speaks_for_itself_and_until_it_has_let_go(chosen: str) -> None:
+def test_core_leaves_status_to_provider_until_it_let_go(chosen: str) -> None:
     decided = decide(written_by("acme", chosen), around("acme", "beta"))
 
     assert "phase" not in decided

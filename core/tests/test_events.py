@@ -42,13 +42,19 @@ GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamac
             ],
         ),
         (
-            {"model": {"id": "a/b"}},
+            {"engine": {"type": "llamacpp"}},
             Surroundings({}, True),
-            [Announcement("Warning", "ValidationFailed", "spec.engine.type: engine.type is required")],
+            [
+                Announcement(
+                    "Warning",
+                    "ValidationFailed",
+                    "spec.model.id: model.id is required when source is huggingface",
+                )
+            ],
         ),
     ],
 )
-def test_a_transition_is_reported_once(
+def test_event_of_transition_is_announced_once(
     spec: dict[str, Any], surroundings: Surroundings, expected: list[Announcement]
 ) -> None:
     deployment = {"metadata": {"name": "m", "namespace": "n", "generation": 1}, "spec": spec}
@@ -89,7 +95,7 @@ DOWN = Health("UpstreamOperatorDown", "down")
         ),
     ],
 )
-def test_the_health_of_the_provider_is_reported_once(
+def test_event_of_provider_health_is_announced_once(
     before: Health | None, now: Health | None, expected: list[Announcement]
 ) -> None:
     def decided(live: dict[str, Any], health: Health | None) -> dict[str, Any]:

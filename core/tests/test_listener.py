@@ -145,7 +145,7 @@ async def test_listener_answers_invalid_review(path: str, body: bytes, status: i
             assert answer.status == status
 
 
-def test_a_taken_port_is_reported_at_once() -> None:
+def test_listener_rejects_port_in_use() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -161,7 +161,7 @@ def test_lost_provider_keeps_status_when_acceptance_is_not_owned() -> None:
     assert dead_managers(published("zeta", *BOTH, by="before-first-apply"), {}) == Abandoned((), None)
 
 
-def test_a_manager_without_status_fields_has_published_nothing() -> None:
+def test_manager_without_status_fields_is_no_orphan() -> None:
     live = published("zeta", *BOTH)
     del live["metadata"]["managedFields"][0]["subresource"]
 

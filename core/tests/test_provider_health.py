@@ -69,7 +69,7 @@ def test_silence_counts_from_first_sight_until_a_change() -> None:
     assert seen.after(1) == LOST
 
 
-def test_a_provider_that_is_never_heard_of_is_silent_too() -> None:
+def test_provider_without_registration_is_lost_after_timeout() -> None:
     seen = Observed()
 
     assert seen.providers.expect("acme") is True
@@ -79,7 +79,7 @@ def test_a_provider_that_is_never_heard_of_is_silent_too() -> None:
     assert "is not registered" in seen.providers.healths()["acme"].message
 
 
-def test_a_registration_that_goes_away_leaves_its_silence() -> None:
+def test_deleted_registration_is_lost_after_timeout() -> None:
     seen = Observed()
     assert seen.config("10:00") is True
     seen.config("10:01")
@@ -109,7 +109,7 @@ def test_operator_is_down_after_the_timeout() -> None:
     assert seen.after(0) == SEEN
 
 
-def test_a_short_absence_of_the_operator_is_not_reported() -> None:
+def test_short_operator_outage_is_not_reported() -> None:
     seen = Observed()
     seen.config("10:00", operator=True)
     seen.config("10:01", operator=False)
@@ -121,7 +121,7 @@ def test_a_short_absence_of_the_operator_is_not_reported() -> None:
     assert seen.after(TIMEOUT - 1) is None
 
 
-def test_an_operator_that_may_not_be_seen_any_more_is_not_down() -> None:
+def test_unknown_operator_state_is_not_down() -> None:
     seen = Observed()
     seen.config("10:00", operator=False)
     seen.after(TIMEOUT - 1)
@@ -133,7 +133,7 @@ def test_an_operator_that_may_not_be_seen_any_more_is_not_down() -> None:
     assert seen.after(0) == SEEN
 
 
-def test_the_words_do_not_change_with_time() -> None:
+def test_provider_health_message_is_stable_over_time() -> None:
     seen = Observed()
     seen.config("10:00")
     seen.after(TIMEOUT)

@@ -172,7 +172,7 @@ def test_any_bytes_are_no_review(body: bytes) -> None:
         json.dumps({**json.loads(GOOD), "nodeSelector": {f"{number} ": "" for number in range(30_000)}}),
     ],
 )
-def test_a_million_problems_make_no_large_answer(spec: str) -> None:
+def test_review_with_a_million_problems_has_short_response(spec: str) -> None:
     answer = answered(review(spec), JUDGES["/validate"])
 
     assert answer["response"]["allowed"] is False
@@ -236,7 +236,7 @@ async def test_conversions_leave_admission_its_turn() -> None:
             assert (await answer.json())["response"]["allowed"] is False
 
 
-async def test_a_body_that_does_not_come_makes_room_for_the_next() -> None:
+async def test_review_without_body_is_dropped_for_the_next() -> None:
     async with (
         listening(material(), patience=0.2) as (url, trust, port),
         aiohttp.ClientSession() as session,
@@ -260,7 +260,7 @@ class Withheld(dict[str, Any]):
         return default
 
 
-async def test_the_loop_goes_on_while_large_reviews_are_judged() -> None:
+async def test_event_loop_runs_while_large_reviews_are_judged() -> None:
     registrations = Withheld()
     async with (
         listening(material(), registered=lambda: registrations) as (url, trust, _),

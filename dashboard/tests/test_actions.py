@@ -6,17 +6,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession, CookieJar
-from aiohttp.test_utils import TestServer
 
 from kubefoundry_cli.providers import installed
-from kubefoundry_dashboard.access import Local
-from kubefoundry_dashboard.application import make
 from kubefoundry_sdk._api.validation import default
-from kubefoundry_sdk._cluster.credentials import from_kubeconfig
 from kubefoundry_sdk._provider.registration import registration
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
+from support.local_page import local_page
 from support.upstream import standin
 
 
@@ -33,18 +29,11 @@ async def test_scale_button_checks_the_number(tmp_path: Path, replicas: str, ref
         "customresourcedefinitions": [standin("kaito").document],
     }
     with serving(answers, tmp_path) as kubeconfig:
-        access = Local(from_kubeconfig(str(kubeconfig), None), "models", 1)
-        async with (
-            TestServer(make(access, writes=True)) as server,
-            ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
-        ):
-            base = f"http://127.0.0.1:{server.port}"
-            async with client.get(f"{base}/?code={access.code}") as page:
-                await page.read()
-            [csrf] = access._sessions.values()
+        async with local_page(kubeconfig, writes=True) as local:
+            [csrf] = local.access._sessions.values()
             form = {"csrf": csrf, "uid": "u", "generation": "1", "replicas": replicas}
-            url, origin = f"{base}/models/models/m/scale", {"Origin": base}
-            async with client.post(url, data=form, headers=origin, allow_redirects=False) as answer:
+            url, origin = f"{local.base}/models/models/m/scale", {"Origin": local.base}
+            async with local.client.post(url, data=form, headers=origin, allow_redirects=False) as answer:
                 text = await answer.text()
 
     assert (answer.status != 303) == refused, text

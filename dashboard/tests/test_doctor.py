@@ -6,15 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from aiohttp import ClientSession, CookieJar
-from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
 from kubefoundry_cli.main import kubefoundry
-from kubefoundry_dashboard.access import Local
-from kubefoundry_dashboard.application import make
-from kubefoundry_sdk._cluster.credentials import from_kubeconfig
 from support.fake_server import Answers, serving
+from support.local_page import local_page
 
 REFUSED = "modeldeployments is forbidden: no"
 
@@ -29,21 +25,16 @@ class Forbidding(Answers):
         return super().to(path)
 
 
-async def test_doctor_of_a_forbidden_namespace_shows_the_other_findings(tmp_path: Path) -> None:
+async def test_doctor_of_forbidden_namespace_shows_other_findings(tmp_path: Path) -> None:
     answers = Forbidding()
     plurals = ("deployments", "leases", "events", "pods", "inferenceproviderconfigs")
     answers.objects = {plural: [] for plural in plurals}
     with serving(answers, tmp_path) as kubeconfig:
-        access = Local(from_kubeconfig(str(kubeconfig), None), "models", 1)
         async with (
-            TestServer(make(access)) as server,
-            ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
+            local_page(kubeconfig) as local,
+            local.client.get(f"{local.base}/doctor?namespace=other") as page,
         ):
-            base = f"http://127.0.0.1:{server.port}"
-            async with client.get(f"{base}/?code={access.code}") as page:
-                await page.read()
-            async with client.get(f"{base}/doctor?namespace=other") as page:
-                shown = await page.text()
+            shown = await page.text()
         words = ["doctor", "-n", "other", "--kubeconfig", str(kubeconfig)]
         done = await asyncio.to_thread(CliRunner().invoke, kubefoundry, words)
 

@@ -8,17 +8,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from aiohttp import ClientSession, CookieJar
-from aiohttp.test_utils import TestServer
 
 from kubefoundry_cli import pods
 from kubefoundry_dashboard import talk
-from kubefoundry_dashboard.access import Local
-from kubefoundry_dashboard.application import make
 from kubefoundry_dashboard.rendering import LONGEST
-from kubefoundry_sdk._cluster.credentials import from_kubeconfig
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
+from support.local_page import local_page
 
 
 class Pods(Answers):
@@ -54,15 +50,9 @@ class Pods(Answers):
 
 async def read(answers: Pods, folder: Path, path: str) -> str:
     with serving(answers, folder) as kubeconfig:
-        access = Local(from_kubeconfig(str(kubeconfig), None), "models", 1)
-        async with (
-            TestServer(make(access)) as server,
-            ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
-        ):
-            async with client.get(f"http://127.0.0.1:{server.port}/?code={access.code}") as page:
-                await page.read()
+        async with local_page(kubeconfig) as local:
             try:
-                async with client.get(f"http://127.0.0.1:{server.port}/models/models/m/{path}") as answer:
+                async with local.client.get(f"{local.base}/models/models/m/{path}") as answer:
                     return await answer.text()
             finally:
                 answers.ended.set()

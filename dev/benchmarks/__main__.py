@@ -55,13 +55,9 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     keys = set(filter(None, arguments.only.split(","))) or set(COUNTS)
-    if unknown := keys - set(COUNTS):
-        parser.error(
-            f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sorted(COUNTS))}"
-        )
-    if "k" in keys and "e" not in keys:
-        parser.error("section k needs the objects of section e: name both")
-    counts = {key: min(count, arguments.n or count) for key, count in COUNTS.items() if key in keys}
+    if problem := _problem_of(keys):
+        parser.error(problem)
+    counts = _counts(keys, arguments.n)
     failures: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-bench-") as folder:
@@ -75,6 +71,18 @@ def main() -> int:
     if keys == set(COUNTS) and not arguments.n and not arguments.in_kopf:
         report.write(ROOT / "docs", sections, ground)
     return 0
+
+
+def _problem_of(keys: set[str]) -> str:
+    """Return why these sections cannot be measured; empty if they can."""
+    if unknown := keys - set(COUNTS):
+        return f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sorted(COUNTS))}"
+    return "section k needs the objects of section e: name both" if "k" in keys and "e" not in keys else ""
+
+
+def _counts(keys: set[str], bound: int | None) -> dict[str, int]:
+    """Return the number of measurements of each of these sections, in the order of measurement."""
+    return {key: min(count, bound or count) for key, count in COUNTS.items() if key in keys}
 
 
 async def _measure(folder: Path, counts: dict[str, int], in_kopf: bool) -> tuple[list[Section], str]:
@@ -92,6 +100,29 @@ async def _sections(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
     """Yield each section that `counts` names."""
     imports = memory.imported(rig) if "f" in counts else {}
     idle = memory.resident(rig) if "f" in counts else {}
+    async for section in _sections_under_load(rig, counts):
+        yield section
+    if "f" in counts:
+        full = memory.resident(rig) if "e" in counts else {}
+        yield memory.section(imports, idle, full, counts.get("e", 0))
+    # Section k applies the objects of section e again, so they are read before they are deleted.
+    upstream_objects = alone.applied_objects(rig) if "k" in counts else []
+    await _clear(rig)
+    async for section in direct.sections(rig, counts):
+        yield section
+    if "k" in counts:
+        # The last section, because it stops our processes.
+        yield await alone.upstream_alone(rig, upstream_objects, burst.AT_ONCE)
+
+
+async def _clear(rig: Rig) -> None:
+    """Delete the models of all namespaces."""
+    for namespace in {key[0] for key in rig.deployments.objects}:
+        await rig.clear(namespace)
+
+
+async def _sections_under_load(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
+    """Yield each section with models of its own. Those of section e, the last, stay."""
     measures = {
         "h": webhook.durations,
         "a": latency.apply_to_upstream,
@@ -107,18 +138,6 @@ async def _sections(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
     for key, measure in measures.items():
         if key in counts:
             yield await measure(rig, counts[key])
-    if "f" in counts:
-        full = memory.resident(rig) if "e" in counts else {}
-        yield memory.section(imports, idle, full, counts.get("e", 0))
-    # Section k applies the objects of section e again, so they are read before they are deleted.
-    upstream_objects = alone.applied_objects(rig) if "k" in counts else []
-    for namespace in {key[0] for key in rig.deployments.objects}:
-        await rig.clear(namespace)
-    async for section in direct.sections(rig, counts):
-        yield section
-    if "k" in counts:
-        # The last section, because it stops our processes.
-        yield await alone.upstream_alone(rig, upstream_objects, burst.AT_ONCE)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from kubefoundry_cli.model import from_file, valid
 from kubefoundry_cli.provenance import alternatives
 from kubefoundry_cli.providers import RELEASES, crds_in, installed, probed
 from kubefoundry_cli.selection import selected
-from kubefoundry_cli.what_if import edited, verdicts
+from kubefoundry_cli.what_if import Verdict, edited, verdicts
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import default, validate
@@ -58,16 +58,19 @@ def cheapest_changes(packages: dict[str, Provider]) -> int:
         print(f"| {obj['metadata']['name']} | {chosen} | {'named' if named else 'selected'} | |")
         for verdict in verdicts(obj, candidates, packages, chosen=chosen):
             text = verdict.text.removeprefix(f"{verdict.provider}: ")
-            proof = "nothing to apply"
-            if verdict.edits is not None and (verdict.edits or verdict.accepts):
-                is_true = _holds(
-                    obj, verdict.provider, verdict.edits, packages, candidates, by_rules=verdict.by_rules
-                )
-                count, wrong = count + 1, wrong + (not is_true)
-                proof = "true" if is_true else "WRONG"
+            is_true = _is_proven(obj, verdict, packages, candidates)
+            count, wrong = count + (is_true is not None), wrong + (is_true is False)
+            proof = {None: "nothing to apply", True: "true", False: "WRONG"}[is_true]
             print(f"| {obj['metadata']['name']} | {verdict.provider} | {text} | {proof} |")
     print(f"\n{count - wrong} of {count} changes proven by applying them\n")
     return wrong
+
+
+def _is_proven(obj: Object, verdict: Verdict, packages: dict[str, Provider], candidates: Any) -> bool | None:
+    """Apply the changes that a verdict names, and check that they have its effect; None if it names none."""
+    if verdict.edits is None or not (verdict.edits or verdict.accepts):
+        return None
+    return _holds(obj, verdict.provider, verdict.edits, packages, candidates, by_rules=verdict.by_rules)
 
 
 def _holds(
@@ -127,14 +130,18 @@ def compat(packages: dict[str, Provider]) -> None:
         )
         crds = [(file.stem, crds_in([str(file)])[provider.upstream.crd]) for file in files]
         for (old_name, old), (new_name, new) in pairwise(crds):
-            models = list(_models(provider, old))
-            release = upgrade.release(provider, new)
-            outcomes = [upgrade.outcome(provider, release, model) for model in models]
-            numbers = Counter(outcome.fate for outcome in outcomes)
-            fates = ", ".join(f"{number} {fate}" for fate, number in numbers.items())
-            lost = len({path for outcome in outcomes for path in outcome.lost})
-            cells = [name, old_name, new_name, str(len(models)), fates or "not supported before", str(lost)]
+            cells = [name, old_name, new_name, *_effects(provider, old, new)]
             print(f"| {' | '.join(cells)} |")
+
+
+def _effects(provider: Provider, old: Object, new: Object) -> tuple[str, str, str]:
+    """Return the number of models, the predicted effects of the new CRD, and the number of lost values."""
+    release = upgrade.release(provider, new)
+    outcomes = [upgrade.outcome(provider, release, model) for model in _models(provider, old)]
+    numbers = Counter(outcome.fate for outcome in outcomes)
+    fates = ", ".join(f"{number} {fate}" for fate, number in numbers.items())
+    lost = {path for outcome in outcomes for path in outcome.lost}
+    return str(len(outcomes)), fates or "not supported before", str(len(lost))
 
 
 def _models(provider: Provider, crd: Object) -> Iterator[upgrade.Model]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from benchmarks import processes
 from benchmarks.figures import Figure, Section, percentile
-from benchmarks.requests import count, position, total
+from benchmarks.requests import Requests, count, position, total
 from benchmarks.rig import GPU, Rig, Sightings, deployment, say
 from benchmarks.webhook import histogram, histogram_figures
 
@@ -28,6 +28,7 @@ async def at_once(rig: Rig, n: int) -> Section:
     bodies = [
         deployment(f"burst-{index}", namespace, GPU, providers[index % len(providers)]) for index in range(n)
     ]
+    expected = Counter(providers[index % len(providers)] for index in range(n)) + Counter([MEANWHILE])
     watched = {**processes.ours(rig), **processes.control_plane(rig)}
     watched["simulated operators"] = rig.suite.simulators[0].pid
     before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
@@ -37,21 +38,13 @@ async def at_once(rig: Rig, n: int) -> Section:
     taken = await rig.create_all(bodies, AT_ONCE)
     created = time.perf_counter()
     alone = await _meanwhile(rig)
-    expected = Counter(body["spec"]["provider"]["name"] for body in bodies) + Counter([MEANWHILE])
-    # Each watch reports one kind, and any kind may be the last to be complete.
-    complete = [
-        await sightings.until(partial(_has_objects, sightings, expected[provider]))
-        for provider, sightings in rig.upstream.items()
-    ]
+    complete = await _complete(rig, expected)
     running = await rig.deployments.until(lambda: len(rig.deployments.running) > n)
     await rig.quiet()
     cpu = {name: processes.cpu_seconds(pid) - before[name] for name, pid in watched.items()}
     requests = count(rig, log)
-    own = sum(seconds for name, seconds in cpu.items() if name in rig.suite.components)
-    by_component: Counter[str] = Counter()
-    for (component, kind, _, _), number in requests.items():
-        if kind == "work":
-            by_component[component] += number
+    own = sum(cpu.get(name, 0.0) for name in rig.suite.components)
+    by_component = _work_by_component(requests)
     scale = n / 1000
     return Section(
         "e",
@@ -66,7 +59,7 @@ async def at_once(rig: Rig, n: int) -> Section:
             Figure(
                 "meanwhile, from a create in another namespace to the upstream object", alone * 1000, "ms"
             ),
-            Figure("all upstream objects there", max(complete) - start, "s"),
+            Figure("all upstream objects there", complete - start, "s"),
             Figure("all Running", running - start, "s"),
             Figure(
                 "requests a deployment, Events, Leases and heartbeats apart",
@@ -83,6 +76,28 @@ async def at_once(rig: Rig, n: int) -> Section:
             Figure("CPU of the simulated operators", cpu["simulated operators"], "s"),
         ],
     )
+
+
+async def _complete(rig: Rig, expected: Counter[str]) -> float:
+    """Return the time at which each provider has its expected number of upstream objects.
+
+    Each watch reports one kind, and any kind may be the last to be complete.
+    """
+    return max(
+        [
+            await sightings.until(partial(_has_objects, sightings, expected[provider]))
+            for provider, sightings in rig.upstream.items()
+        ]
+    )
+
+
+def _work_by_component(requests: Requests) -> Counter[str]:
+    """Return the number of requests of each component, Events, Leases and heartbeats apart."""
+    result: Counter[str] = Counter()
+    for (component, kind, _, _), number in requests.items():
+        if kind == "work":
+            result[component] += number
+    return result
 
 
 async def _meanwhile(rig: Rig) -> float:

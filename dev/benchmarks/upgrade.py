@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from benchmarks.figures import Figure, Section
-from benchmarks.requests import count, itemised, position, total
+from benchmarks.requests import Requests, count, itemised, position, total
 from benchmarks.rig import GPU, UPSTREAM, Rig, deployment, say
 from kubefoundry_local.suite import Component
 from kubefoundry_sdk._runtime.store import Key
@@ -36,13 +36,7 @@ async def restart_with_new_images(rig: Rig, n: int) -> Section:
     await rig.run_all([deployment(f"later-{provider}", namespace, GPU, provider) for provider in providers])
     taken = time.perf_counter() - began
     requests = count(rig, start)
-    states_after = {key: state for key, state in _upstream_states(rig, namespace).items() if key in states}
-    writes = sum(
-        number
-        for (_, _, verb, resource), number in requests.items()
-        if verb in ("create", "patch", "update", "delete") and resource in PLURALS
-    )
-    later = len(providers)
+    after = _upstream_states(rig, namespace)
     await rig.clear(namespace)
     for component, environment in zip(components, before, strict=True):
         component.stop()
@@ -56,10 +50,10 @@ async def restart_with_new_images(rig: Rig, n: int) -> Section:
         "deployment a provider made: when that is Running, the new one has looked at all. Requests: the audit log's "
         "of our ServiceAccounts; of the writes those for the later ones are taken off.",
         [
-            Figure("writes to upstream objects", writes - later, "", aim=0),
+            Figure("writes to upstream objects", _upstream_writes(requests) - len(providers), "", aim=0),
             Figure(
                 "upstream objects with another uid or generation",
-                len(states.items() - states_after.items()),
+                len(states.items() - after.items()),
                 "",
                 aim=0,
             ),
@@ -77,6 +71,15 @@ def _restart(components: list[Component], image: str) -> None:
         component.start()
     for component in components:
         component.wait_ready()
+
+
+def _upstream_writes(requests: Requests) -> int:
+    """Return the number of requests that wrote an upstream object."""
+    return sum(
+        number
+        for (_, _, verb, resource), number in requests.items()
+        if verb in ("create", "patch", "update", "delete") and resource in PLURALS
+    )
 
 
 def _upstream_states(rig: Rig, namespace: str) -> dict[tuple[str, Key], tuple[str, int]]:

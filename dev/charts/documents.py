@@ -107,18 +107,23 @@ def _cleaned(node: Any) -> Any:
         return [_cleaned(item) for item in node]
     if not isinstance(node, dict):
         return node
+    result = {}
+    for key, value in _with_named_fields(node).items():
+        if key in ("properties", "$defs"):
+            result[key] = {name: _cleaned(child) for name, child in value.items()}
+        elif key not in ("title", "default"):
+            result[key] = _cleaned(value)
+    return result
+
+
+def _with_named_fields(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a map's schema with its names as fields. For `propertyNames`, Helm reports a path outside the map."""
     names = node.get("propertyNames")
-    if names:  # as fields: for propertyNames, helm names another path than that of the map
-        allowed = dict.fromkeys(names.get("enum") or [names["const"]], node["additionalProperties"])
-        rest = {key: value for key, value in node.items() if key != "propertyNames"}
-        node = {**rest, "properties": allowed, "additionalProperties": False}
-    return {
-        key: {name: _cleaned(child) for name, child in value.items()}
-        if key in ("properties", "$defs")
-        else _cleaned(value)
-        for key, value in node.items()
-        if key not in ("title", "default")
-    }
+    if not names:
+        return node
+    allowed = dict.fromkeys(names.get("enum") or [names["const"]], node["additionalProperties"])
+    rest = {key: value for key, value in node.items() if key != "propertyNames"}
+    return {**rest, "properties": allowed, "additionalProperties": False}
 
 
 def table(defaults: BaseModel, overrides: Overrides) -> str:

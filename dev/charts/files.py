@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import yaml
 
+from charts.crd_values import CrdValues
 from charts.documents import schema, table, values_yaml
 from charts.sources import SOURCES
 from charts.templates import Source, crd_template, template
-from charts.values import CrdValues, Resources, Values
+from charts.values import Resources, Values
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CHARTS: Final = ROOT / "charts"

@@ -190,6 +190,7 @@ SOURCES: Final = (
         ".Values.secretCheck.enabled",
         places=(SECRET_READERS,),
     ),
+    Source("manifests/claims/claims.yaml", "storage-claims.yaml", ".Values.storageClaims.enabled"),
     Source(
         "manifests/config-map-policy/policy.yaml", "config-map-policy.yaml", ".Values.configMapPolicy.enabled"
     ),

@@ -90,6 +90,10 @@ POD: Final = (
         "          {{- end }}\n",
     ),
     Place(
+        r"^          env:\n",
+        "          env:\n            {{- with $.Values.env }}{{ toYaml . | nindent 12 }}{{- end }}\n",
+    ),
+    Place(
         r"^          resources:\n(?:            .*\n)+",
         "          resources:\n            {{- toYaml $component.resources | nindent 12 }}\n",
     ),

@@ -1,4 +1,4 @@
-"""The values of both charts: names, types, defaults and descriptions. `documents.py` writes every file about them."""
+"""The values of the chart kubefoundry: names, types, defaults and descriptions (`documents.py` writes the files)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ OUR_LABELS: Final = (
 """Labels that the manifests set. Selectors, NetworkPolicies, aggregated roles and core depend on them."""
 
 Labels = Annotated[dict[str, str], Field(json_schema_extra={"patternProperties": {OUR_LABELS: False}})]
-CrdAnnotations = Annotated[
-    dict[str, str],
-    Field(json_schema_extra={"patternProperties": {r"^helm\.sh/resource-policy$": False}}),
-]
 Text = Annotated[str, Field(min_length=1)]
 Registry = Annotated[str, Field(pattern=REGISTRY)]
 
@@ -72,6 +68,14 @@ class Toleration(Closed):
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     tolerationSeconds: int | None = None
+
+
+class Variable(Closed):
+    """A variable of a process, with a value or a source as in a Pod."""
+
+    name: Text
+    value: str | None = None
+    valueFrom: dict[str, Any] | None = None
 
 
 Quantity = str | int | float
@@ -306,6 +310,9 @@ class Values(Closed):
 
     image: Images = Field(Images(), description="The images of all components.")
     logFormat: Literal["json", "text"] = Field("json", description="Log format of the controllers.")
+    env: list[Variable] = Field(
+        [], description="Variables of every process, for example OTEL_EXPORTER_OTLP_ENDPOINT (monitoring.md)."
+    )
     labels: Labels = Field({}, description="Labels of every object. Pods have podLabels.")
     annotations: dict[str, str] = Field(
         {}, description="Annotations of every object. Pods have podAnnotations."
@@ -354,6 +361,7 @@ class Values(Closed):
         description="Let the providers of the release check whether a Secret or the ConfigMap of models.caBundle "
         "exists. They can then read every Secret and ConfigMap.",
     )
+    storageClaims: Switch = Field(Switch(), description="Let core create claims of models (storage.md).")
     configMapPolicy: Switch = Field(
         Switch(),
         description="Restrict the KAITO provider to its own ConfigMaps. Needs Kubernetes 1.30 or newer.",
@@ -374,25 +382,4 @@ class Values(Closed):
     directPolicy: Switch = Field(
         Switch(),
         description="Restrict provider direct to its own Deployments and Services. Needs Kubernetes 1.30 or newer.",
-    )
-
-
-class CrdValues(Closed):
-    """The values of the chart kubefoundry-crds."""
-
-    keep: bool = Field(
-        True, description="Keep the CRDs, and with them all models, when the release is uninstalled."
-    )
-    llamaStack: bool = Field(False, description="Install the CRD of LlamaStackDistributions.")
-    selectableFields: bool = Field(
-        False, description="Add the fields of kubectl get --field-selector. Needs Kubernetes 1.31 or newer."
-    )
-    storageVersion: Literal["v1alpha1", "v1beta1"] = Field(
-        "v1alpha1",
-        description="The version of the API that new objects are stored in. After a change: "
-        "kubefoundry controller migrate.",
-    )
-    labels: Labels = Field({}, description="Labels of the CRDs.")
-    annotations: CrdAnnotations = Field(
-        {}, description="Annotations of the CRDs. helm.sh/resource-policy is set by keep."
     )

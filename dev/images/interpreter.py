@@ -105,17 +105,17 @@ class Compiler:
             for path, entry in tree.items()
             if isinstance(entry, File) and path.endswith(".py")
         }
+        compiled = self._compile(sources)
+        return {**tree, **{name: File(content) for name, content in compiled.items() if content is not None}}
+
+    def _compile(self, sources: dict[str, bytes]) -> dict[str, bytes | None]:
+        """Return the content of each compiled file by its name; None if its source cannot be compiled."""
         keys = {path: (path, hashlib.sha256(content).hexdigest()) for path, content in sources.items()}
         new = {path: content for path, content in sources.items() if keys[path] not in self._compiled}
         compiled = self._interpreter.compile(new) if new else {}
         for path in new:
             self._compiled[keys[path]] = compiled.get(_compiled_name(path))
-        added = {
-            _compiled_name(path): File(content)
-            for path, key in keys.items()
-            if (content := self._compiled[key]) is not None
-        }
-        return {**tree, **added}
+        return {_compiled_name(path): self._compiled[key] for path, key in keys.items()}
 
 
 def _compiled_name(path: str) -> str:

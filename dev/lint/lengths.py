@@ -18,10 +18,12 @@ TABLE: Final = "half of it is one table of cases"
 EXCEPTIONS: Final = {
     "core/tests/test_admission.py": TABLE,
     "core/tests/test_decision.py": TABLE,
+    "llamastack/tests/test_decisions.py": TABLE,
     "sdk/tests/test_pod_causes.py": TABLE,
     "sdk/tests/test_verification.py": "its tests share one engine that the module defines",
     "tests/browser/test_page.py": "its tests share one browser and one page server",
     "tests/integration/commands/test_cli.py": SUITE,
+    "tests/integration/llamastack/test_own_pods.py": SUITE,
     "tests/integration/providers/test_direct.py": SUITE,
 }
 """Path of a longer module -> the reason why it is not split."""

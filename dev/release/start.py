@@ -43,20 +43,25 @@ def unpacked(file: Path) -> Path:
             return folder
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="cli-") as work:
-            for prefix in ("any/", f"{tag}/"):
-                archive.extractall(work, [name for name in names if name.startswith(prefix)])
-            complete = Path(work, "any")
-            for path in sorted(Path(work, tag).rglob("*")):
-                if path.is_file():
-                    target = complete / path.relative_to(Path(work, tag))
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    path.rename(target)
+            complete = extracted(archive, tag, Path(work))
             try:
                 complete.rename(folder)
             except OSError:
                 if not folder.is_dir():  # else another process was faster
                     raise
     return folder
+
+
+def extracted(archive: zipfile.ZipFile, tag: str, work: Path) -> Path:
+    """Extract the packages for any Python and those for this one into one folder, and return it."""
+    complete, specific = work / "any", work / tag
+    archive.extractall(work, [name for name in archive.namelist() if name.startswith(("any/", f"{tag}/"))])
+    for path in sorted(specific.rglob("*")):
+        if path.is_file():
+            target = complete / path.relative_to(specific)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+    return complete
 
 
 def main() -> None:

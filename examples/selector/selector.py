@@ -27,7 +27,7 @@ def selection(spec: Object, generation: int) -> Object:
     """Return the status fields of the selector, none if the user names a provider, which core reports."""
     if (spec.get("provider") or {}).get("name"):
         return {}
-    name = "kaito" if spec["engine"]["type"] == "llamacpp" else "dynamo"
+    name = "kaito" if spec["engine"].get("type") == "llamacpp" else "dynamo"
     selected = condition(PROVIDER_SELECTED, True, "AutoSelected", f"Chose {name}", generation=generation)
     return {"provider": {"name": name, "selectedReason": f"house rule → {name}"}, "conditions": [selected]}
 

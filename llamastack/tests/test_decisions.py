@@ -78,16 +78,34 @@ KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
             {"modelDeployments": [{"name": "a"}], "storage": {"mountPath": "/opt/llama-stack/config"}},
             ("storage.mountPath", "'/opt/llama-stack/config'"),
         ),
+        (
+            {"externalProviders": {"safety": [{**ECHO, "providerId": "remote"}]}},
+            ("externalProviders.safety", "'remote'", "another providerId"),
+        ),
+        ({"modelDeployments": [{"name": "remote"}]}, ("modelDeployments ('remote')", "another providerId")),
     ],
     ids=[
         *("two APIs", "model and provider", "base_url", "too long", "volume name"),
         *("image name", "distribution's name", "mount path", "storage path"),
+        *("reserved id", "reserved name of a model"),
     ],
 )
 def test_refusal_names_cause_and_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
     text = checks.refusal(make(**server), Settings()) or ""
 
     assert all(phrase in text for phrase in phrases)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"externalProviders": {"files": [{**ECHO, "providerId": "remote"}]}},
+        {"modelDeployments": [{"name": "remote", "providerId": "mine"}]},
+    ],
+    ids=["API without objects", "model with an id"],
+)
+def test_reserved_id_is_accepted_where_nothing_is_registered(make: Make, server: Object) -> None:
+    assert checks.refusal(make(**server), Settings()) is None
 
 
 def test_valid_cr_is_not_refused(make: Make) -> None:
@@ -165,6 +183,24 @@ def test_scaling_keeps_template_of_any_operator(
     assert decision.body["spec"]["template"] == first.body["spec"]["template"]
     assert decision.body["spec"]["replicas"] == replicas
     assert decision.record == first.record
+
+
+@pytest.mark.parametrize(
+    ("live_replicas", "is_adopted", "applied_replicas"), [(0, False, 1), (3, False, 3), (0, True, 0)]
+)
+def test_autoscaled_deployment_does_not_keep_our_zero(
+    make: Make, live_replicas: int, is_adopted: bool, applied_replicas: int
+) -> None:
+    """An autoscaler does nothing at 0. Only an adoption changes no number of pods."""
+    first = workload.decide(make({"replicas": live_replicas}), FOUND, Settings(), "inputs", None, None)
+    record = replace(first.record, adopted=is_adopted)
+    cr = make({"replicas": live_replicas}, autoscaling={"maxReplicas": 3})
+    live = applied(first.body)
+    live["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:replicas"] = {}
+
+    decision = workload.decide(cr, FOUND, Settings(), "inputs", live, record)
+
+    assert decision.body["spec"]["replicas"] == applied_replicas
 
 
 RESTRICTED = replace(FOUND, restricted=True)

@@ -200,6 +200,7 @@ def test_eviction_by_service_names_its_field(make: Make, text: str, remedy: str)
     assert remedy in message.partition("Resolution: ")[2]
 
 
+@pytest.mark.accept("L2-23")
 def test_status_never_quotes_a_service(make: Make) -> None:
     status = status_of(cr_of(make), pod(service(1, terminated=CRASH)))
 
@@ -250,6 +251,7 @@ def test_service_that_starts_again_is_reported_by_its_last_end(make: Make, start
     assert reason(status, DEGRADED) == "ServiceCrashLoop"
 
 
+@pytest.mark.accept("L2-12")
 def test_optional_service_is_only_a_warning(make: Make) -> None:
     status = status_of(cr_of(make, required=False), pod(service(1, terminated=CRASH)))
 

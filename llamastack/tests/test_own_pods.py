@@ -34,7 +34,7 @@ def live(name: str, *, desired: int = 1, available: int = 1) -> Object:
     numbers = {"replicas": desired, "updatedReplicas": desired, "availableReplicas": available}
     conditions = [{"type": "Available", "status": "True" if available >= desired else "False"}]
     return {
-        "metadata": {"name": name, "generation": 1},
+        "metadata": {"name": name, "namespace": "team", "generation": 1},
         "spec": {"replicas": desired},
         "status": {**numbers, "observedGeneration": 1, "conditions": conditions},
     }
@@ -139,8 +139,27 @@ def test_pod_before_its_first_readiness_check_is_no_failure(
             "ServiceNotReady",
             ("exceeded quota", "service.resources"),
         ),
+        (
+            own(
+                newest={
+                    "spec": {"replicas": 1},
+                    "status": {
+                        "conditions": [
+                            {
+                                "type": "ReplicaFailure",
+                                "status": "True",
+                                "message": 'serviceaccount "reader" not found',
+                            }
+                        ]
+                    },
+                },
+                available=0,
+            ),
+            "ServiceNotReady",
+            ('serviceaccount "reader"', "service.serviceAccountName"),
+        ),
     ],
-    ids=["scaled to 0", "crash", "unhealthy", "image", "no node", "quota"],
+    ids=["scaled to 0", "crash", "unhealthy", "image", "no node", "quota", "no account"],
 )
 def test_failed_service_is_named_while_server_serves(
     make: Make, found: OwnPods, expected: str, phrases: tuple[str, ...]
@@ -155,6 +174,36 @@ def test_failed_service_is_named_while_server_serves(
     assert reason(status, "ExternalProvidersReady") == "ServiceNotReady"
     assert status["phase"] == "Ready"
     assert SECRET not in str(status)
+
+
+def test_autoscaled_service_without_pods_has_an_accepted_remedy(make: Make) -> None:
+    """The spec may not have a number beside an autoscaler, and an autoscaler leaves 0 as it is."""
+    cr = cr_of(make, autoscaling={"maxReplicas": 3})
+
+    status = status_of(cr, own(available=0, desired=0))
+
+    message = condition_of(status, "ProviderDegraded")["message"]
+    assert "kubectl scale -n team deployment chat-guard-provider --replicas=1" in message
+    assert "service.replicas" not in message
+
+
+def test_recovered_service_is_not_degraded_without_server_pods(make: Make) -> None:
+    """Its provider is installed only in a pod of the server, which may fail for another reason."""
+    cr = cr_of(make)
+    before = status_of(cr, own(available=0, desired=0), server=False)
+
+    recovering, recovered = (
+        report.status(Snapshot(cr, own_pods={"guard": own(pod(READY))}), earlier, now)
+        for earlier, now in ((before, NOW), (before, "2026-01-01T00:01:00Z"))
+    )
+    steady = report.status(
+        Snapshot(cr, own_pods={"guard": own(pod(READY))}), recovered, "2026-01-01T00:02:00Z"
+    )
+
+    assert condition_of(recovering, "ProviderDegraded")["reason"] == "ServiceNotReady"
+    assert condition_of(recovered, "ProviderDegraded")["reason"] == "ServiceNotReady"
+    assert not condition_of(steady, "ProviderDegraded")
+    assert steady["providersReady"] == "0/1"
 
 
 def test_one_failed_pod_beside_available_one_degrades_only(make: Make) -> None:

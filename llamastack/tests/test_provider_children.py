@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
 from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kubefoundry_llamastack import names
 from kubefoundry_llamastack.memory import Memory
@@ -175,3 +179,47 @@ async def test_label_alone_deletes_no_other_object(make: Make) -> None:
     paths, _ = await delete(cr, stores_of(before, server, NEW_SET))
 
     assert paths == ALL
+
+
+def named(make: Make, name: str, provider_id: str) -> Distribution:
+    """Return a CR with a service, whose uid is its name."""
+    cr = make(externalProviders={"safety": [{**OWN, "providerId": provider_id}]})
+    return replace(cr, name=name, uid=name)
+
+
+@given(
+    words=st.lists(st.from_regex(r"[a-z0-9]{1,14}", fullmatch=True), min_size=3, max_size=4),
+    has_lost_owner=st.booleans(),
+    data=st.data(),
+)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_joined_names_are_refused_or_apart(
+    make: Make, words: list[str], has_lost_owner: bool, data: st.DataObject
+) -> None:
+    """CR `a-b` with provider `c` and CR `a` with provider `b-c` have one name for their objects, unless it is cut."""
+    places = data.draw(st.permutations(range(1, len(words))))[:2]
+    first, second = (named(make, "-".join(words[:at]), "-".join(words[at:])) for at in places)
+    [one], [other] = provider_deployment.of(first), provider_deployment.of(second)
+    if len("-".join([*words, "provider"])) > provider_deployment.LABEL:
+        assert one.name != other.name
+        return
+    stores = stores_of(first, None)
+    if has_lost_owner:
+        for kind in KINDS:
+            for key in stores.children[kind].keys():  # noqa: SIM118 (a Store is no dict)
+                live = cast(Object, stores.children[kind].get(key))
+                stores.children[kind].put({**live, "metadata": {**live["metadata"], "ownerReferences": []}})
+    memories: defaultdict[Key, Memory] = defaultdict(Memory)
+    # Without a client, each request fails the test.
+    writer = Writer(cast(Any, None), memories.__getitem__)
+    children, outcome = ProviderChildren(writer, stores, memories.__getitem__, lambda: 0.0), Outcome()
+
+    asyncio.run(children.write(second, outcome))
+    asyncio.run(children.delete_unused(second, outcome))
+
+    conflict = outcome.obstacles[0]
+    assert (conflict.type, conflict.reason) == ("DeploymentReady", "NameConflict")
+    assert (
+        f"'{one.name}' already exists and belongs to LlamaStackDistribution '{first.name}'"
+        in conflict.message
+    )

@@ -111,6 +111,16 @@ def test_fields_of_service_reach_own_pods(make: Make) -> None:
     assert container["readinessProbe"]["exec"] == {"command": ["/check"]}
 
 
+def test_named_account_of_own_pods_mounts_its_token(make: Make) -> None:
+    found = objects(make(externalProviders={"safety": [guard(serviceAccountName="models.reader")]}))
+
+    pod = found[names.DEPLOYMENTS]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "models.reader"
+    # The ServiceAccount itself may still forbid the token.
+    assert "automountServiceAccountToken" not in pod
+    assert found[names.SERVICE_ACCOUNTS]["metadata"]["name"] == "chat-guard-provider"
+
+
 @pytest.mark.accept("L2-24")
 def test_policy_admits_requests_of_the_server_alone(make: Make) -> None:
     rule = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
@@ -236,6 +246,7 @@ def test_tool_gets_description_of_own_pods(make: Make) -> None:
         ({"replicas": 3}, False),
         ({"autoscaling": {"maxReplicas": 3}}, False),
         ({"egress": [{}]}, False),
+        ({"serviceAccountName": "reader"}, False),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

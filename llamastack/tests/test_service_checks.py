@@ -101,6 +101,7 @@ SCALING: Final[Object] = {"maxReplicas": 3}
         (providers({"replicas": 2}), ("'p0'", "replicas", "mode: Deployment")),
         (providers({"autoscaling": SCALING}), ("'p0'", "autoscaling", "mode: Deployment")),
         (providers({"egress": []}), ("'p0'", "egress", "mode: Deployment")),
+        (providers({"serviceAccountName": "a"}), ("'p0'", "serviceAccountName", "mode: Deployment")),
         (providers(*({} for _ in range(9)), *(OWN for _ in range(8))), ("17", "16")),
     ],
     ids=[
@@ -109,7 +110,8 @@ SCALING: Final[Object] = {"maxReplicas": 3}
         *("volume", "volume of the token", "mount", "mount of the token"),
         *("socket of other pods", "port of health", "same ports", "replicas and scaling", "exec and path"),
         *("variable of own pods", "size of own pods", "size of the policy"),
-        *("replicas of a sidecar", "scaling of a sidecar", "policy of a sidecar", "17 of both modes"),
+        *("replicas of a sidecar", "scaling of a sidecar", "policy of a sidecar", "account of a sidecar"),
+        "17 of both modes",
     ],
 )
 def test_invalid_service_is_refused_with_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:

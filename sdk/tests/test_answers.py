@@ -53,7 +53,7 @@ OBSERVATIONS: Any = st.builds(
 
 
 @given(OBSERVATIONS)
-def test_an_observation_is_a_fault_or_can_be_stored(seen: Any) -> None:
+def test_observation_is_rejected_or_can_be_stored(seen: Any) -> None:
     asked = replace(SOUND, observe=lambda model, live: seen)
     try:
         report = Report(1, observation=results.observe(asked, MODEL, {}))
@@ -87,7 +87,7 @@ def test_observation_is_rejected_when_crd_refuses_a_value(seen: Any, words: str)
         results.observe(replace(SOUND, observe=lambda model, live: seen), MODEL, {})
 
 
-def test_a_gateway_needs_no_service() -> None:
+def test_endpoint_of_a_gateway_needs_no_service() -> None:
     gateway = replace(SEEN, endpoint=Endpoint(url="https://gw.infra.example:8443/models/m"))
 
     report = Report(1, observation=results.observe(replace(SOUND, observe=lambda *_: gateway), MODEL, {}))
@@ -154,7 +154,7 @@ def test_problems_are_sentences(answer: Callable[[], Any], words: str) -> None:
         results.supports(replace(SOUND, supports=lambda model, schema: answer()), MODEL, SCHEMA)
 
 
-def test_the_message_names_provider_and_fault() -> None:
+def test_provider_error_message_names_provider_and_fault() -> None:
     stop = failures.stop(SOUND, Fault("render returned None, not a Rendered"))
 
     assert stop.reason == "ProviderError"

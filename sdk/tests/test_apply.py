@@ -61,7 +61,7 @@ async def revert(store: Store, admission: Admission | None = None) -> None:
 
 @settings(max_examples=20)
 @given(st.text("abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=60))
-def test_a_refused_try_says_the_same_each_time(name: str) -> None:
+def test_rejected_dry_run_has_the_same_message_each_time(name: str) -> None:
     """Whatever differs is written, and each write is an event that leads to another try."""
 
     async def tried(suffix: str) -> str:
@@ -105,7 +105,7 @@ CONFIG: dict[str, Any] = {**OURS, "apiVersion": "v1", "kind": "ConfigMap"}
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_a_conflict_where_nothing_stands_passes_by_itself(dry_run: bool) -> None:
+async def test_conflict_without_live_object_is_retried(dry_run: bool) -> None:
     """A ResourceQuota that was counted with meanwhile answers 409, too."""
 
     def answer(asked: Asked) -> web.Response:

@@ -40,7 +40,7 @@ async def test_only_the_very_object_is_deleted() -> None:
         pytest.param({"dry_run": True}, {"force": "true", "dryRun": "All"}, id="stores nothing"),
     ],
 )
-async def test_an_apply_is_strict_and_names_its_manager(
+async def test_client_applies_strictly_with_its_manager(
     arguments: dict[str, bool], query: dict[str, str]
 ) -> None:
     async with wire(lambda asked: ok(MODEL)) as api:
@@ -66,7 +66,7 @@ async def test_list_reads_each_page_with_the_current_token() -> None:
     assert [asked.token for asked in api.asked] == ["token-0", "token-1"]
 
 
-async def test_a_watch_tells_events_of_any_length() -> None:
+async def test_client_watch_reads_events_of_any_length() -> None:
     reported = [("ADDED", {"text": "a" * 2**18}), ("DELETED", {"text": "b"})]
     async with wire(lambda asked: events(*reported)) as api:
         seen = [
@@ -91,11 +91,13 @@ async def test_a_watch_tells_events_of_any_length() -> None:
             id="details",
         ),
         pytest.param(refusal(500, "InternalError"), None, id="neither"),
-        pytest.param(web.Response(text="panic", status=500), None, id="plain text"),
+        pytest.param(
+            web.Response(text="panic", status=500, headers={"Audit-Id": "7"}), None, id="plain text"
+        ),
         pytest.param(refusal(503, "Unavailable", retry_after=86400), LONGEST, id="a day"),
         *(
             pytest.param(
-                web.Response(text="no", status=503, headers={"Retry-After": header}),
+                web.Response(text="no", status=503, headers={"Retry-After": header, "Audit-Id": "7"}),
                 seconds,
                 id=f"header {header[:9]}",
             )
@@ -132,7 +134,7 @@ async def test_how_long_the_server_asks_to_wait(answer: web.Response, seconds: f
 
 
 @pytest.mark.parametrize("code", [400, 403, 413, 422])
-def test_a_refused_content(code: int) -> None:
+def test_status_code_means_rejected_content(code: int) -> None:
     assert ApiError(code, "Whatever", "").rejected
 
 
@@ -184,7 +186,7 @@ NOT_ITS_OWN: dict[str, str] = {
     ],
     ids=["list", "watch", "get", "get metadata", "create", "replace", "apply", "apply status", "patch"],
 )
-async def test_an_answer_that_no_api_server_gives_is_none(
+async def test_client_rejects_response_that_is_no_api_servers(
     text: str, ask: Callable[[Client], Awaitable[Any]]
 ) -> None:
     async with wire(lambda asked: web.Response(text=f"{text}\n")) as api:
@@ -209,7 +211,7 @@ async def test_credentials_that_fail_are_no_answer() -> None:
 
 
 @pytest.mark.parametrize("token", ["a\nb", "a\r\nHost: b", "a\0", "a\x1b[31m"])
-async def test_a_token_that_is_no_header_is_no_answer(token: str) -> None:
+async def test_client_rejects_token_that_fits_no_header(token: str) -> None:
     async with Client(Credentials("http://nobody.invalid", None, lambda: token), user_agent="t") as api:
         with pytest.raises(Unreachable, match="no token"):
             await api.get(MODELS, "m", "n")
@@ -225,7 +227,7 @@ async def test_unanswered_request_names_its_cause(monkeypatch: pytest.MonkeyPatc
                 await api.create(MODELS, MODEL, manager="t")
 
 
-async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_lists_fewer_large_objects_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "PAGE_BYTES", 10_000)
     large = {"metadata": {"name": "l"}, "text": "x" * 3000}
     objects = [{"metadata": {"name": "s"}}] * 700 + [large] * 40 + [{"metadata": {"name": "s"}}] * 300
@@ -244,7 +246,7 @@ async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.Monke
     assert max(len(page) for page in pages if large in page) <= 10
 
 
-async def test_an_object_above_every_bound_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_rejects_object_above_every_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "ANSWER", 10_000)
     monkeypatch.setattr(client, "PAGE_BYTES", 5_000)
     body = {"metadata": {"resourceVersion": "9"}, "items": [{"text": "x" * 20_000}]}
@@ -254,7 +256,7 @@ async def test_an_object_above_every_bound_is_not_read(monkeypatch: pytest.Monke
             await api.client.list(MODELS)
 
 
-async def test_a_number_that_json_has_none_for_is_a_refusal() -> None:
+async def test_client_rejects_number_outside_json() -> None:
     async with wire(lambda asked: ok(MODEL)) as api:
         with pytest.raises(ApiError, match="cannot be sent") as raised:
             await api.client.apply(MODELS, {**MODEL, "spec": {"a": math.nan}}, manager="me")
@@ -263,7 +265,7 @@ async def test_a_number_that_json_has_none_for_is_a_refusal() -> None:
     assert api.asked == []
 
 
-async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
+async def test_client_checks_the_fence_again_once_connected() -> None:
     """As often as there are connections and more: a refused write gives its own back."""
     asked_for = 0
 
@@ -341,7 +343,7 @@ async def test_cookie_of_a_response_is_not_sent_back() -> None:
     ("response", "error"),
     [
         pytest.param(refusal(404, "NotFound"), ApiError, id="object"),
-        pytest.param(web.Response(text="404 page not found\n", status=404), ApiError, id="kind"),
+        (web.Response(text="404 page not found\n", status=404, headers={"Audit-Id": "1"}), ApiError),
         pytest.param(web.Response(text="<html>not found", status=404), ForeignAnswer, id="page"),
         pytest.param(web.json_response({"error": "no route"}, status=404), ForeignAnswer, id="json"),
     ],
@@ -364,11 +366,11 @@ async def test_page_of_a_proxy_is_no_refusal(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [402, 403, 404, 406, 407, 408, 409, 410, 413, 415, 422, 451, 501, 502, 504]
+    "status", [402, 403, 404, 405, 406, 407, 408, 409, 410, 413, 415, 422, 451, 500, 501, 502, 503, 504]
 )
-@pytest.mark.parametrize("text", ["no healthy upstream\n", '"Forbidden"', ""])
+@pytest.mark.parametrize("text", ["no healthy upstream\n", '"Forbidden"', "", "404 page not found\n"])
 async def test_plain_text_of_a_proxy_is_no_refusal(status: int, text: str) -> None:
-    """An API server sends these codes as a Status: a 403 in plain text reports no missing permission."""
+    """An API server sends these codes as a Status, or with an Audit-Id: a plain 403 reports no missing permission."""
     async with wire(lambda asked: web.Response(text=text, status=status)) as api:
         with pytest.raises(ForeignAnswer, match=rf"a {status} \(text/plain") as raised:
             await api.client.get(MODELS, "m", "n")
@@ -388,7 +390,8 @@ async def test_json_of_a_proxy_is_no_refusal(status: int) -> None:
 @pytest.mark.parametrize(("text", "said"), [("later", "later"), ("", "HTTP status {} without a text")])
 async def test_plain_text_of_a_refusal_is_kept(status: int, text: str, said: str) -> None:
     """The API server itself sends plain text, as in "Too many requests, please try again later."."""
-    async with wire(lambda asked: web.Response(text=text, status=status)) as api:
+    response = web.Response(text=text, status=status, headers={"Audit-Id": "7"})
+    async with wire(lambda asked: response) as api:
         with pytest.raises(ApiError) as raised:
             await api.client.get(MODELS, "m", "n")
 

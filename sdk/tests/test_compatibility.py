@@ -79,7 +79,9 @@ def deployment(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_second_table_of_the_designs_rules(asked: Deployment, by: Provider, message: str) -> None:
+def test_compatibility_rules_of_the_second_design_table(
+    asked: Deployment, by: Provider, message: str
+) -> None:
     assert compatibility.check(by, asked, None).problems == (message,)
 
 
@@ -129,7 +131,7 @@ def test_unknown_keys_are_warned_about_and_wrong_types_refused(
     assert result.warning == (f"{warning}{ending}" if warning else None)
 
 
-def test_a_wrong_type_is_named_with_its_path() -> None:
+def test_wrong_type_is_named_with_its_path() -> None:
     [problem] = overrides.wrong_types(Overrides, {"frontend": {"replicas": "many"}})
 
     assert problem.startswith("overrides.frontend.replicas: must be a whole number")

@@ -65,7 +65,7 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
         ({EMBEDDING: 200}, [COMPLETION, CHAT, EMBEDDING]),
     ],
 )
-async def test_a_model_is_asked_what_it_can_answer(statuses: dict[str, int], asked: list[str]) -> None:
+async def test_completion_request_fits_the_model(statuses: dict[str, int], asked: list[str]) -> None:
     async with serving(Engine(statuses)) as engine:
         await completion.request_token(engine.root, "org/m")
 
@@ -105,7 +105,7 @@ async def test_missing_key_is_distinguished(path: str, status: int) -> None:
     assert engine.asked[-1][0] == path
 
 
-async def test_an_answer_is_not_read_on_and_on() -> None:
+async def test_completion_response_is_read_up_to_a_limit() -> None:
     async with serving(Engine({COMPLETION: 200}, json.dumps("x" * LIMIT))) as engine:
         with pytest.raises(NoModels, match=f"answers more than {LIMIT} bytes"):
             await completion.request_token(engine.root, "org/m")

@@ -124,7 +124,7 @@ def test_fair_share_of_a_busy_server_leaves_one_in_flight(size: float) -> None:
 @pytest.mark.parametrize(
     ("size", "taken", "seconds"), [(8.0, 0.1, 0.0), (1.0, 0.1, 0.0), (0.5, 0.1, 0.1), (LEAST, 0.9, LONGEST)]
 )
-def test_the_pause_leaves_others_their_share(size: float, taken: float, seconds: float) -> None:
+def test_congestion_pause_leaves_others_their_share(size: float, taken: float, seconds: float) -> None:
     assert pause(Window(size), taken) == pytest.approx(seconds)
 
 
@@ -157,7 +157,7 @@ async def test_event_write_waits_for_the_end_of_a_pause() -> None:
     assert loop.time() - start < LONGEST
 
 
-def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:
+def test_latency_floor_is_forgotten_if_not_reached_for_long() -> None:
     floor = Floor()
     floor.add(0.004, 0.0)
 
@@ -207,7 +207,7 @@ async def test_window_bounds_turns_and_a_stop_loses_none() -> None:
     assert seen == keys
 
 
-async def test_a_turn_that_waits_for_something_else_holds_up_no_other(
+async def test_slow_reconcile_blocks_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An upstream's webhook that does not answer takes half a minute."""

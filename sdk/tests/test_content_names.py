@@ -83,7 +83,7 @@ def test_changed_content_creates_a_second_helper() -> None:
     assert todo.recreate == "config"
 
 
-def test_the_content_of_before_has_the_name_of_before() -> None:
+def test_unchanged_helper_content_keeps_its_name() -> None:
     first = planned(context(1), subject=subject())
     second = planned(context(2), first, subject())
 
@@ -116,7 +116,7 @@ def test_newer_defaults_wait_for_an_edit_of_their_field() -> None:
     assert content(todo) == {"context": 2, "seats": 1}
 
 
-def test_a_helper_that_somebody_deleted_is_made_under_its_name() -> None:
+def test_deleted_helper_is_recreated_under_its_name() -> None:
     before = replace(planned(context(1), subject=subject(by_content=False)), helpers=[])
 
     todo = planned(context(1), before, subject(added=True))

@@ -17,6 +17,10 @@ IGNORED = (
     "implements version 0.2 of the contract, and would ignore engine.extraArgs: ask an administrator to upgrade the "
     "provider, or remove the field"
 )
+NO_ENGINE = (
+    "implements version 0.2 of the contract, and would not find the selected engine: ask an administrator to upgrade "
+    "the provider, or set engine.type"
+)
 UNSTATED = "states no version of the contract, so 0.2 counts"
 WRONG = "states 'v0.3', which is no version of the contract, so 0.2 counts"
 
@@ -31,7 +35,9 @@ WRONG = "states 'v0.3', which is no version of the contract, so 0.2 counts"
         (NEWER, "", IGNORED.replace("implements version 0.2 of the contract", UNSTATED)),
         (NEWER, "v0.3", IGNORED.replace("implements version 0.2 of the contract", WRONG)),
         ({**SPEC, "engine": {**SPEC["engine"], "extraArgs": []}}, "0.2", ""),
-        ({"engine": "no map"}, "0.2", ""),
+        ({"engine": "no map"}, "0.2", NO_ENGINE),
+        ({**SPEC, "engine": {}}, "0.2", NO_ENGINE),
+        ({**SPEC, "engine": {}}, CURRENT, ""),
         (SPEC, "0.2", ""),
     ],
 )

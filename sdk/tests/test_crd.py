@@ -25,7 +25,7 @@ def _nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[s
             yield from _nodes(schema[key], f"{path}[]")
 
 
-def test_the_files_are_what_the_models_say(tmp_path: Path) -> None:
+def test_crd_files_equal_the_typed_models(tmp_path: Path) -> None:
     written = crd.write(tmp_path)
 
     assert [path.name for path in written] == ["modeldeployments.yaml", "inferenceproviderconfigs.yaml"]
@@ -33,6 +33,13 @@ def test_the_files_are_what_the_models_say(tmp_path: Path) -> None:
         assert path.read_text() == (CRDS / path.name).read_text(), (
             "run: python -m kubefoundry_sdk._api.crd crds"
         )
+
+
+def test_packaged_schemas_are_those_of_the_models(tmp_path: Path) -> None:
+    crd.write_schemas(tmp_path)
+
+    packaged = {path.name: path.read_text() for path in Path(crd.__file__).parent.glob("*.schema.json")}
+    assert packaged == {path.name: path.read_text() for path in tmp_path.iterdir()}, "run: make crds"
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
@@ -57,7 +64,7 @@ def test_nothing_is_newer_than_kubernetes_1_26(definition: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
-def test_a_default_breaks_no_rule_of_its_own_place(definition: dict[str, Any]) -> None:
+def test_crd_default_breaks_no_rule_of_its_schema(definition: dict[str, Any]) -> None:
     """The API server holds a default to the rules at and below its place before it fills it up."""
     for path, node in _nodes(_schema(definition)):
         if "default" in node:
@@ -95,7 +102,7 @@ def test_names_and_columns() -> None:
         )
     ]
     assert [column["name"] for column in columns if column.get("priority")] == [
-        *("Model", "Engine", "Paused", "Reason", "Message")
+        *("Model", "Engine", "Selected-Engine", "Paused", "Reason", "Message")
     ]
 
 
@@ -103,18 +110,18 @@ def test_names_and_columns() -> None:
     ("arguments", "code", "error"),
     [
         ([], 2, "usage: "),
-        (["a", "b"], 2, "usage: "),
+        (["a", "b", "c"], 2, "usage: "),
         (["no/such/folder"], 1, "CRDs not written to no/such/folder"),
     ],
 )
-def test_the_command_says_why_it_wrote_nothing(
+def test_crd_command_reports_why_it_wrote_nothing(
     arguments: list[str], code: int, error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert crd.main(arguments) == code
     assert capsys.readouterr().err.startswith(error)
 
 
-def test_the_command_names_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_crd_command_lists_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert crd.main([str(tmp_path)]) == 0
     assert capsys.readouterr().out.split() == [str(path) for path in crd.write(tmp_path)]
 

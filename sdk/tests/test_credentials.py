@@ -42,7 +42,7 @@ users: [{name: u, user: {}}]
 @pytest.mark.parametrize(
     "text", ["a: [b", "hello", "", "{}"], ids=["no YAML", "no map", "empty", "no context"]
 )
-def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
+def test_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
 
     with pytest.raises(
@@ -68,7 +68,7 @@ def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) 
         ("{}", ""),
     ],
 )
-def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_broken_kubeconfig_is_reported_by_its_path(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "config"
     file.write_text(text)
 
@@ -79,7 +79,7 @@ def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, message: st
     assert message in str(received.value)
 
 
-def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:
+def test_kubeconfig_folder_or_broken_authority_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
     (tmp_path / "config").write_text(WITH_AUTHORITY % (tmp_path / "ca.crt"))
 
@@ -88,7 +88,7 @@ def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:
             from_kubeconfig(str(path))
 
 
-def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
+def test_replaced_token_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
     token = token_file(file)

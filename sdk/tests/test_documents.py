@@ -30,7 +30,7 @@ def test_only_what_the_user_changed_is_changed() -> None:
     assert yaml.safe_load(text) == {"a": 1, "b": [{"n": 5}]}
 
 
-def test_a_text_that_stays_stays_as_it_was_written() -> None:
+def test_unchanged_document_keeps_its_text() -> None:
     assert rebased("{a: 1}   # mine", {"a": 2}, {"a": 2}) == "{a: 1}   # mine"
     # The user asks for what is there already.
     assert rebased("{a: 3}   # mine", {"a": 2}, {"a": 3}) == "{a: 3}   # mine"
@@ -62,5 +62,5 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
         pytest.param("\x00", id="no text"),
     ],
 )
-def test_an_applied_text_that_is_no_document_is_replaced(applied: str) -> None:
+def test_applied_text_that_is_no_document_is_replaced(applied: str) -> None:
     assert yaml.safe_load(rebased(applied, {"a": 2}, {"a": 3})) == {"a": 3}

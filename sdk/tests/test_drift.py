@@ -85,7 +85,7 @@ def test_drift_lists_fields_with_other_values(now: dict[str, Any], expected: lis
         (["what", "a", "record"], {"x": "y"}, ["spec.selector"]),
     ],
 )
-def test_a_key_more_in_the_selector_of_a_service_is_drift(stated: Any, now: Any, expected: list[str]) -> None:
+def test_added_service_selector_key_is_drift(stated: Any, now: Any, expected: list[str]) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {}}
 
     paths = differences({**service, "spec": {"selector": stated}}, {**service, "spec": {"selector": now}})
@@ -104,13 +104,13 @@ JSON = st.recursive(
 
 
 @given(spec=JSON)
-def test_an_object_never_drifts_from_itself(spec: Any) -> None:
+def test_object_never_drifts_from_itself(spec: Any) -> None:
     obj = {"apiVersion": "v1", "kind": "X", "metadata": {}, "spec": spec}
 
     assert differences(obj, obj) == []
 
 
-def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
+def test_sixth_repair_waits_until_the_first_is_old() -> None:
     corrections = Repairs()
     for moment in range(LIMIT):
         assert corrections.wait(float(moment)) == 0
@@ -136,7 +136,7 @@ def test_drift_ignores_the_form_of_a_quantity(applied: object, live: object, exp
     assert differences(pod(applied), pod(live)) == expected
 
 
-def test_a_text_that_looks_like_an_amount_is_compared_as_a_text() -> None:
+def test_text_that_looks_like_a_quantity_is_compared_as_text() -> None:
     def pod(value: str) -> dict[str, Any]:
         return {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": value}]}]}}
 

@@ -22,7 +22,7 @@ def test_settings_from_the_variables_of_a_process(monkeypatch: pytest.MonkeyPatc
     assert Settings().health_port == 0
 
 
-def test_a_variable_that_cannot_be_is_refused_in_one_line(
+def test_invalid_environment_setting_is_rejected(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBEFOUNDRY_HEARTBEAT_TIMEOUT", "soon")

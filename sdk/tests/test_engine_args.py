@@ -36,7 +36,7 @@ def _spec(engine: str, args: dict[str, str], **changes: Any) -> dict[str, Any]:
         ("trtllm", {"model-path": "other/model"}, {}, "model.id"),
     ],
 )
-def test_an_arg_that_contradicts_a_field_is_refused(
+def test_engine_arg_that_contradicts_a_field_is_rejected(
     engine: str, args: dict[str, str], changes: dict[str, Any], message: str
 ) -> None:
     (problem,) = validation.validate(_spec(engine, args, **changes))
@@ -61,7 +61,7 @@ def test_an_arg_that_contradicts_a_field_is_refused(
         ("vllm", {"no-trust-remote-code": ""}, {}),
     ],
 )
-def test_an_arg_beside_the_fields_is_taken(
+def test_engine_arg_beside_the_fields_is_accepted(
     engine: str, args: dict[str, str], changes: dict[str, Any]
 ) -> None:
     assert validation.validate(_spec(engine, args, **changes)) == []
@@ -108,7 +108,7 @@ def test_canonical_flags_keep_the_keys_after_a_dot(args: dict[str, str], expecte
 
 
 @pytest.mark.parametrize("name", ["--enforce-eager", "-x", "", "two words", "a=b", "x\n"])
-def test_a_key_that_is_no_flag_is_refused(name: str) -> None:
+def test_engine_arg_that_is_no_flag_is_rejected(name: str) -> None:
     (problem,) = validation.validate(_spec("vllm", {name: "x"}))
 
     assert problem.message == "the key must be the name of a flag without its leading dashes"
@@ -133,7 +133,7 @@ GPUS = {"resources": {"gpu": {"count": 4}}}
         ("vllm", {"tp": "many"}, (4, 1, 1)),
     ],
 )
-def test_the_parallel_sizes_of_four_gpus(
+def test_parallel_sizes_of_four_gpus(
     engine: str, args: dict[str, str], expected: tuple[int, int, int]
 ) -> None:
     assert engine_args.parallel(engine, args, 4) == expected

@@ -33,7 +33,7 @@ def note(
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(403, "Forbidden", "roles not read yet")])
-def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception) -> None:
+def test_passing_error_is_reported_at_its_second_occurrence(error: Exception) -> None:
     failures = Failures()
 
     first, delay = note(failures, error, 0.0)
@@ -82,7 +82,7 @@ def test_server_that_always_asks_for_a_second_is_asked_less() -> None:
     assert min(delays[9:]) >= FAULT_DELAY * 0.8
 
 
-def test_a_change_is_tried_at_once_and_begins_again() -> None:
+def test_edit_after_failure_is_tried_at_once() -> None:
     failures = Failures()
     note(failures, PASSING, 0.0)
     note(failures, PASSING, 0.0)
@@ -146,7 +146,7 @@ def test_retry_mark_changes_with_relevant_input(
     assert (mark(other, upstream, digest, "own") != mark(deployment(), None, "d", "own")) is changed
 
 
-def test_a_fault_is_one_bounded_line() -> None:
+def test_internal_error_is_described_in_one_short_line() -> None:
     text = described(KeyError("a\nb" * 10_000))
 
     assert text.startswith("KeyError: ")
@@ -155,7 +155,7 @@ def test_a_fault_is_one_bounded_line() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, MAX_MESSAGE, MAX_MESSAGE + 1, MAX_MESSAGE * 40])
-def test_a_long_message_keeps_its_ends(length: int) -> None:
+def test_long_message_keeps_both_ends(length: int) -> None:
     message = "begin " + "x" * length + " end"
 
     text = condition("Ready", False, "Failed", message, generation=1)["message"]
@@ -200,7 +200,7 @@ def test_too_large_request_is_a_rejection(code: int, words: str, rejected: bool)
 
 
 @pytest.mark.parametrize(("size", "fits"), [(10, True), (dry_run.LARGEST, False), (2**21, False)])
-def test_a_result_fits_its_annotation(size: int, fits: bool) -> None:
+def test_dry_run_result_fits_its_annotation(size: int, fits: bool) -> None:
     text = dry_run.text_of({"accepted": True, "message": "m" * size, "objects": [{"x": "y" * size}]})
 
     assert len(text.encode()) <= dry_run.LARGEST

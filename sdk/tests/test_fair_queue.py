@@ -80,7 +80,7 @@ def test_skipped_namespaces_keep_items_and_places(added: list[str], skips: list[
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(["ends", "cancelled"])), max_size=24))
-def test_a_limit_admits_no_more_and_loses_no_turn(calls: list[tuple[str, str]]) -> None:
+def test_fair_limit_admits_at_most_its_size(calls: list[tuple[str, str]]) -> None:
     async def run() -> None:
         limit, inside, most = FairLimit(2), 0, 0
 

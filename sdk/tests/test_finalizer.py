@@ -178,7 +178,9 @@ async def test_forbidden_finalizer_is_refused_by_policies(words: str, error: typ
 @pytest.mark.parametrize(
     ("setting", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0), ("20m", 1200.0)]
 )
-def test_the_time_is_a_setting(monkeypatch: pytest.MonkeyPatch, setting: str | None, seconds: float) -> None:
+def test_finalizer_timeout_is_a_setting(
+    monkeypatch: pytest.MonkeyPatch, setting: str | None, seconds: float
+) -> None:
     if setting:
         monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", setting)
     parser = options.parser("t", "")

@@ -35,7 +35,7 @@ def deep(levels: int, opener: str = '{"a":', closer: str = "}") -> bytes:
 
 
 @given(VALUES)
-def test_a_shallow_document_is_read_as_json_is(value: Any) -> None:
+def test_shallow_document_is_decoded_like_json(value: Any) -> None:
     raw = json.dumps(value).encode()
     clean = json.loads(
         json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -51,7 +51,7 @@ def test_a_shallow_document_is_read_as_json_is(value: Any) -> None:
     [('{"a":', "}"), ("[", "]"), ('[{"a":0},{"]}\\"[{":', "}]"), ('{"b":[[],{}],"a\\\\":', "}")],
     ids=["maps", "lists", "both", "with others beside"],
 )
-def test_a_document_of_any_depth_is_read_and_can_be_worked_on(levels: int, opener: str, closer: str) -> None:
+def test_document_of_any_depth_is_decoded_and_usable(levels: int, opener: str, closer: str) -> None:
     read = decode(deep(levels, opener, closer))
 
     assert depth(read) <= LEVELS + 1
@@ -112,5 +112,5 @@ def test_document_is_equal_in_json_and_yaml(value: Any) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_yaml_reader_finds_every_text_as_it_was(text: str) -> None:
+def test_encoded_text_is_the_same_for_yaml(text: str) -> None:
     assert yaml.safe_load(encode({"text": text}).decode()) == {"text": text}

@@ -20,7 +20,7 @@ from kubefoundry_sdk._api.foreign_text import LONGEST, MOST, listed, shown
         ("x" * 3000, "x" * LONGEST + "…"),
     ],
 )
-def test_a_name_is_shown_as_it_is_where_it_can_be(name: str, expected: str) -> None:
+def test_foreign_name_is_shown_unchanged_if_harmless(name: str, expected: str) -> None:
     assert shown(name) == expected
 
 

@@ -15,7 +15,7 @@ from kubefoundry_sdk.testing.generated import NEEDS_GPU, deployment, specs
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(specs())
-def test_a_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
+def test_generated_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
     typed = deployment(spec).spec
 
     assert typed.engine.type is not None

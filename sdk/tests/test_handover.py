@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk._api.handover import in_charge
 from kubefoundry_sdk._api.managed_fields import compact
 from kubefoundry_sdk._provider.reconcile.handover import other_holders, timed_out
 from kubefoundry_sdk._runtime.wait import Wait
@@ -28,6 +29,50 @@ def test_other_holders_are_named_by_their_finalizers(
     finalizers: list[str] | None, expected: list[str]
 ) -> None:
     assert other_holders({"metadata": {"finalizers": finalizers}}, "kaito") == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "holders", "expected"),
+    [
+        ("kaito", [], "kaito"),
+        ("kaito", ["dynamo"], "kaito"),
+        (None, ["dynamo"], "dynamo"),
+        (None, ["dynamo", "kaito"], "dynamo"),
+        ("", ["dynamo"], "dynamo"),
+        (None, [], None),
+    ],
+)
+def test_holder_is_in_charge_of_an_emptied_status(
+    chosen: str | None, holders: list[str], expected: str | None
+) -> None:
+    finalizers = [f"kubefoundry.ai/{name}-provider" for name in holders]
+    status = {} if chosen is None else {"provider": {"name": chosen}}
+
+    assert in_charge({"metadata": {"finalizers": finalizers}, "status": status}) == expected
+
+
+FORGED = [("kuberay", "dynamo"), ("dynamo", "kuberay"), ("kuberay",)]
+
+
+@pytest.mark.parametrize("fields", [{"f:phase": {}}, {"f:provider": {"f:resourceKind": {}}, "f:phase": {}}])
+@pytest.mark.parametrize("finalizers", FORGED)
+def test_provider_that_owns_the_phase_is_in_charge(
+    finalizers: tuple[str, ...], fields: dict[str, Any]
+) -> None:
+    """The store keeps the proof."""
+    managed = [
+        {"manager": "kuberay-provider", "operation": "Apply", "subresource": "", "fieldsV1": {}},
+        {
+            "manager": "dynamo-provider",
+            "operation": "Apply",
+            "subresource": "status",
+            "fieldsV1": {"f:status": fields},
+        },
+    ]
+    metadata = {"finalizers": [f"kubefoundry.ai/{name}-provider" for name in finalizers]}
+
+    assert in_charge({"metadata": {**metadata, "managedFields": managed}}) == "dynamo"
+    assert in_charge({"metadata": {**metadata, "managedFields": compact(managed, frozenset())}}) == "dynamo"
 
 
 FINALIZER = 'v:"kubefoundry.ai/dynamo-provider"'
@@ -71,7 +116,7 @@ def test_planted_finalizer_is_not_waited_for(
     assert other_holders(stored, "kaito") == expected
 
 
-def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
+def test_handover_wait_ends_after_timeout_from_first_sight() -> None:
     wait = Wait()
 
     assert wait.left(WHAT, TIMEOUT, 100.0) == TIMEOUT
@@ -90,7 +135,7 @@ def test_wait_restarts_for_another_object_or_holder(what: tuple[str, ...]) -> No
     assert wait.left(what, TIMEOUT, 200.0) == TIMEOUT
 
 
-def test_a_wait_that_is_over_is_forgotten() -> None:
+def test_handover_wait_starts_again_after_reset() -> None:
     wait = Wait()
     wait.left(WHAT, TIMEOUT, 0.0)
 

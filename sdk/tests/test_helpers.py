@@ -44,7 +44,7 @@ def test_unchanged_helpers_are_not_written() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Service"])
-def test_an_edit_of_one_is_put_back_alone(kind: str) -> None:
+def test_repair_writes_only_the_changed_helper(kind: str) -> None:
     live = planned(deployment(), subject=two_helpers())
     [edited] = [obj for obj in live.helpers if obj["kind"] == kind]
     if kind == "Service":
@@ -58,7 +58,7 @@ def test_an_edit_of_one_is_put_back_alone(kind: str) -> None:
     assert [obj["kind"] for obj, _ in todo.repairs] == [kind]
 
 
-def test_the_users_change_reaches_the_one_that_it_concerns() -> None:
+def test_edit_writes_only_the_helper_that_it_concerns() -> None:
     live = planned(deployment(), subject=two_helpers())
 
     assert changed(
@@ -79,7 +79,7 @@ def test_each_kind_has_a_store_of_its_own() -> None:
 
 
 @given(st.permutations(["n", "other", "z"]), st.sampled_from(["annotation", "ownerReference"]))
-def test_an_object_of_another_namespace_is_nobodys_helper(namespaces: list[str], claim: str) -> None:
+def test_object_of_another_namespace_is_not_a_helper(namespaces: list[str], claim: str) -> None:
     """Whoever knows a uid can write it on objects of their own namespace."""
     helpers = Helpers({"Service": Store(index=manifest.owner_uid)})
     for number, namespace in enumerate(namespaces):

@@ -14,6 +14,7 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._runtime import lease
 from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost, expired
+from kubefoundry_sdk._runtime.logs import VALUES
 from support.simulated_time import in_simulated_time
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
@@ -106,7 +107,8 @@ async def test_request_without_response_is_named(caplog: pytest.LogCaptureFixtur
             taking.cancel()
             await asyncio.wait([taking])
 
-    assert "acquiring lease n/l failed, retrying: no response within 5 s" in caplog.text
+    [record] = [record for record in caplog.records if record.message == "acquiring lease failed, retrying"]
+    assert vars(record)[VALUES] == {"lease": "n/l", "error": "no response within 5 s"}
 
 
 @in_simulated_time
@@ -180,6 +182,22 @@ async def test_denied_lease_is_reported_and_retried(code: int, reason: str) -> N
 
         assert server.holder == "a"
     assert first.refused is None
+
+
+@in_simulated_time
+async def test_missing_namespace_is_reported_and_tried_slowly() -> None:
+    async with wire(lambda asked: refusal(404, "NotFound", 'namespaces "n" not found')) as api:
+        first = holder(api, "a")
+        taking = asyncio.create_task(first.take())
+
+        await asyncio.wait([taking], timeout=10 * lease.RETRY)
+
+        taking.cancel()
+        await asyncio.wait([taking])
+        creations = sum(asked.method == "POST" for asked in api.asked)
+    assert 5 <= creations <= 11
+    assert first.refused is not None
+    assert first.refused.endswith("create namespace n, or set --namespace to the component's own")
 
 
 @DENIALS

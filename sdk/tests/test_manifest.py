@@ -82,7 +82,7 @@ def test_whose_object_it_is(metadata: dict[str, Any], whose: str, owned: bool) -
     live = {"metadata": metadata}
 
     assert manifest.ownership(live, name="m", uid="uid-1") == whose
-    assert manifest.owned_by(live, "uid-1") is owned
+    assert manifest.has_owner_reference(live, "uid-1") is owned
 
 
 def test_prefixed_labels_are_copied_and_replace_none() -> None:
@@ -100,7 +100,7 @@ def test_prefixed_labels_are_copied_and_replace_none() -> None:
     assert rendered == {"metadata": {"name": "m", "labels": {"example.com/app": "x"}}}
 
 
-def test_the_record_tells_manifest_wish_refresh_and_image() -> None:
+def test_record_has_manifest_spec_refresh_and_image() -> None:
     asked = deployment(annotations={"kubefoundry.ai/refresh": "2"})
 
     dressed = manifest.with_ownership(
@@ -135,7 +135,7 @@ def packed_as_xz(raw: bytes, preset: int = 1) -> dict[str, Any]:
     [string.ascii_letters + string.digits, "äöü€漢字", "🙂🚀🧠"],
     ids=["1 byte", "2 and 3 bytes", "4 bytes"],
 )
-def test_the_record_of_the_largest_spec_is_an_annotation(letters: str) -> None:
+def test_record_of_the_largest_spec_fits_an_annotation(letters: str) -> None:
     """What repeats nothing but is rendered as it is: annotations of pods."""
     picked = random.Random(1)
     values: dict[str, str] = {}
@@ -164,7 +164,7 @@ def holding(items: bytes) -> bytes:
     return RECORD.replace(b'{"model":{}}', b'{"model":[' + items + b"1]}")
 
 
-def test_a_record_is_read() -> None:
+def test_packed_record_of_an_object_is_read() -> None:
     assert manifest.applied(packed(RECORD)) == manifest.Record({"metadata": {}}, {"model": {}}, "", None)
 
 
@@ -196,7 +196,7 @@ def test_a_record_is_read() -> None:
     ],
     ids=range(21),
 )
-def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(write: Callable[[], dict[str, Any]]) -> None:
+def test_invalid_record_is_read_with_bounded_memory(write: Callable[[], dict[str, Any]]) -> None:
     written = write()
     tracemalloc.start()
     try:
@@ -267,5 +267,5 @@ def test_lost_marks_are_named(removed: str, watched_by_labels: bool, missing: li
     applied = manifest.with_ownership(rendered, deployment(), "acme")
     stored = {**applied, "metadata": {**applied["metadata"], removed: None}}
 
-    assert manifest.lost(applied, applied, watched_by_labels=watched_by_labels) == []
-    assert manifest.lost(applied, stored, watched_by_labels=watched_by_labels) == missing
+    assert manifest.missing_marks(applied, applied, watched_by_labels=watched_by_labels) == []
+    assert manifest.missing_marks(applied, stored, watched_by_labels=watched_by_labels) == missing

@@ -37,7 +37,7 @@ def test_many_items_of_a_list_map_are_each_looked_at_once() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_a_writer_is_found_among_any_number_of_fields() -> None:
+def test_writer_is_found_among_any_number_of_fields() -> None:
     fields: dict[str, Any] = {f"f:k{number}": {} for number in range(20_000)}
     theirs = {"manager": "theirs", "operation": "Apply", "fieldsV1": {"f:spec": {"f:other": fields}}}
     paths = [f"spec.items.i{number}" for number in range(5_000)]

@@ -11,6 +11,7 @@ from kubefoundry_sdk.testing.generated import deployment
 
 WEIGHTS = {"name": "weights", "claimName": "w", "purpose": "modelCache"}
 COMPILED = {"name": "compiled", "claimName": "c", "purpose": "compilationCache"}
+IMAGE = {"name": "weights", "image": {"reference": "example.com/llama:1"}, "purpose": "modelCache"}
 DATA = {"name": "data", "claimName": "d", "mountPath": "/data", "readOnly": True}
 
 
@@ -52,8 +53,22 @@ def test_volumes_are_mounted_before_those_of_the_pod_template() -> None:
     ]
 
 
+def test_image_is_mounted_with_its_folder() -> None:
+    image = {"reference": "example.com/llama:1", "pullPolicy": "Always"}
+    spec = spec_of({**DATA, "name": "own", "image": image, "subPath": "models", "claimName": None}, WEIGHTS)
+
+    assert with_pod_settings({}, spec)["volumes"] == [
+        {"name": "own", "image": image},
+        {"name": "weights", "persistentVolumeClaim": {"claimName": "w"}},
+    ]
+    assert with_container_settings({}, spec)["volumeMounts"] == [
+        {"name": "own", "mountPath": "/data", "subPath": "models"},
+        {"name": "weights", "mountPath": "/model-cache"},
+    ]
+
+
 def test_pod_without_engine_has_no_storage() -> None:
-    spec = spec_of(WEIGHTS, COMPILED, offline=True)
+    spec = spec_of(IMAGE, COMPILED, offline=True)
 
     assert with_pod_settings({}, spec, runs_engine=False) == {}
     assert with_container_settings({}, spec, runs_engine=False) == {}
@@ -89,6 +104,16 @@ def test_pod_without_engine_has_no_storage() -> None:
                 "TRITON_CACHE_DIR": "/compilation-cache/triton",
             },
         ),
+        (spec_of(IMAGE), {"HF_HOME": "/model-cache", "HF_HUB_OFFLINE": "1"}),
+        (
+            spec_of(IMAGE, trust=True),
+            {
+                "HF_HOME": "/model-cache",
+                "HF_HUB_OFFLINE": "1",
+                "HF_MODULES_CACHE": "/tmp/huggingface-modules",
+            },
+        ),
+        (spec_of({**IMAGE, "purpose": "custom", "mountPath": "/models"}), {}),
         (spec_of(offline=True, engine="sglang"), {"HF_HUB_OFFLINE": "1"}),
         (spec_of(offline=True, engine="llamacpp"), {"LLAMA_ARG_OFFLINE": "1", "LLAMA_OFFLINE": "1"}),
         (spec_of(DATA), {}),
@@ -112,6 +137,7 @@ def test_variables_of_the_user_replace_those_of_the_provider() -> None:
     [
         (spec_of(), 2, ()),
         (spec_of(WEIGHTS), 1, ()),
+        (spec_of(IMAGE), 3, ()),
         (
             spec_of(WEIGHTS, DATA),
             3,

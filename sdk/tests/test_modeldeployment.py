@@ -13,28 +13,28 @@ from support.schema_values import values
 
 
 @given(specs())
-def test_a_spec_is_dumped_as_it_was_written(spec: dict[str, Any]) -> None:
+def test_spec_is_dumped_as_it_was_written(spec: dict[str, Any]) -> None:
     typed = ModelDeploymentSpec.model_validate(spec)
 
     assert typed.model_dump(by_alias=True, exclude_unset=True) == spec
 
 
 @given(specs())
-def test_the_typed_defaults_are_those_of_the_crd(spec: dict[str, Any]) -> None:
+def test_typed_defaults_equal_those_of_the_crd(spec: dict[str, Any]) -> None:
     complete = ModelDeploymentSpec.model_validate(validation.default(spec))
 
     assert complete == ModelDeploymentSpec.model_validate(spec)
 
 
 @given(values(structural(ModelDeploymentStatus)))
-def test_a_status_is_dumped_as_it_was_written(status: dict[str, Any]) -> None:
+def test_status_is_dumped_as_it_was_written(status: dict[str, Any]) -> None:
     typed = ModelDeploymentStatus.model_validate(status)
 
     assert typed.model_dump(by_alias=True, exclude_unset=True) == status
 
 
 @pytest.mark.parametrize("model", [ProviderConfigSpec, ProviderConfigStatus])
-def test_a_provider_config_is_dumped_as_it_was_written(
+def test_provider_config_is_dumped_as_it_was_written(
     model: type[ProviderConfigSpec] | type[ProviderConfigStatus],
 ) -> None:
     @given(values(structural(model)))
@@ -55,7 +55,7 @@ def test_a_provider_config_is_dumped_as_it_was_written(
         ({"source": "custom", "id": "a/b", "servedName": "c"}, None),
     ],
 )
-def test_the_served_name_is_computed(model: dict[str, Any], served: str | None) -> None:
+def test_served_name_is_computed(model: dict[str, Any], served: str | None) -> None:
     assert ModelDeploymentSpec.model_validate({"model": model}).served_name == served
 
 

@@ -74,7 +74,7 @@ class Measured:
         return [(ended - begun, following - ended) for (begun, ended), (following, _) in pairwise(self.turns)]
 
 
-async def test_the_next_turn_waits_for_the_pause() -> None:
+async def test_namespace_pause_delays_the_next_reconcile() -> None:
     measured = Measured()
     queue = paced(Congestion(Window(LEAST)), measured.reconcile)
 

@@ -33,7 +33,9 @@ def upstream(**spec: Any) -> dict[str, Any]:
         pytest.param(live(scaling={"replicas": 3}), {"metadata": {}}, 3, id="no record"),
     ],
 )
-def test_the_applied_spec_counts(desired: dict[str, Any], standing: dict[str, Any], replicas: int) -> None:
+def test_observation_uses_the_applied_spec(
+    desired: dict[str, Any], standing: dict[str, Any], replicas: int
+) -> None:
     seen = as_applied(desired, manifest.applied(standing))
 
     assert seen is not None

@@ -92,7 +92,7 @@ DEFAULTS = "using the provider's defaults: if they are wrong, set the flags"
         ),
     ],
 )
-def test_the_condition_says_where_settings_come_from(
+def test_operator_settings_condition_names_their_source(
     stated: dict[str, str], deployments: list[Object], reason: str, message: str
 ) -> None:
     operator_settings, _ = settings(**stated)

@@ -157,7 +157,7 @@ def began(api: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tupl
     return process, queue
 
 
-def test_a_clock_that_stands_still_while_nothing_is_seen() -> None:
+def test_outage_clock_stops_while_nothing_is_seen() -> None:
     now = 0.0
     outage_clock = OutageClock(lambda: now)
     read = []

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk._api import managed_fields
-from kubefoundry_sdk._runtime.status import same
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._runtime.status import keep, same
+from kubefoundry_sdk._runtime.store import Store
+from support.wire import ok, wire
 
 READY = {
     "type": "Ready",
@@ -70,7 +73,7 @@ STATUS = {
         ),
     ],
 )
-def test_a_write_is_needed_only_where_the_owned_fields_differ(
+def test_owned_status_differs_only_in_owned_fields(
     obj: dict[str, Any], desired: dict[str, Any], expected: bool
 ) -> None:
     assert same(obj, desired, "me") is expected
@@ -98,3 +101,15 @@ def test_compaction_keeps_ones_own_fields_and_the_others_names() -> None:
         {"manager": "me", "operation": "Apply", "subresource": "status", "fieldsV1": FIELDS},
     ]
     assert managed_fields.managers({"metadata": {"managedFields": kept}}, "status") == {"me", "other"}
+
+
+async def test_condition_that_others_state_is_kept_without_a_write() -> None:
+    """Another manager forced all of a condition but its type: the rest of it is not ours to send."""
+    fields: dict[str, Any] = {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:type": {}}}}}
+    obj = live(STATUS, fields)
+    obj["metadata"] |= {"name": "m", "namespace": "n"}
+
+    async with wire(lambda asked: ok({})) as api:
+        sent = await keep(api.client, Store(), MODEL_DEPLOYMENTS, obj, manager="me")
+
+    assert (sent, api.asked) == (False, [])

@@ -26,7 +26,7 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     assert (todo.changed, todo.drifted, todo.recreate) == ([], (), None)
 
 
-def test_a_spec_that_stays_is_rendered_once() -> None:
+def test_unchanged_spec_is_rendered_once() -> None:
     rendered = []
 
     def render(deployment: Deployment, schema: Schema) -> Rendered:
@@ -132,7 +132,7 @@ def test_change_is_written_in_the_applied_crd_version() -> None:
     assert (todo.main["apiVersion"], todo.main["spec"]["serve"]) == ("example.com/v2", 3)
 
 
-def test_a_helper_follows_a_change_and_its_taking_back() -> None:
+def test_helper_follows_an_edit_and_its_revert() -> None:
     named = deployment({"model": {"id": "org/m", "servedName": "x"}})
 
     live = planned(deployment())
@@ -144,7 +144,7 @@ def test_a_helper_follows_a_change_and_its_taking_back() -> None:
     assert back.helpers[0]["data"] == planned(deployment()).helpers[0]["data"]
 
 
-def test_the_record_survives_its_packing() -> None:
+def test_packed_record_is_read_back() -> None:
     record = manifest.Record({"metadata": {"name": "m"}, "spec": {"a": [1]}}, {"image": "x"}, "r", None)
 
     live = {"metadata": {"annotations": {"kubefoundry.ai/applied": manifest.pack(record)}}}

@@ -38,7 +38,7 @@ def test_changed_own_fields_are_drift() -> None:
     assert todo.changed == []
 
 
-def test_a_helper_that_someone_changed_is_written_again() -> None:
+def test_changed_helper_is_repaired() -> None:
     live = planned(deployment())
     live.helpers[0]["data"]["served"] = "theirs"
 
@@ -57,7 +57,7 @@ def test_write_caused_by_drift_is_a_correction() -> None:
     assert (obj["kind"], paths) == ("ConfigMap", ("data.served",))
 
 
-def test_a_record_that_someone_removed_is_corrected() -> None:
+def test_removed_record_is_repaired() -> None:
     live = planned(deployment())
     del live.main["metadata"]["annotations"]["kubefoundry.ai/applied"]
 

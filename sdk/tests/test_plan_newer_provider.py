@@ -15,7 +15,7 @@ from support.plans import V1, changed, deployment, image, planned, provider
 NEWER = provider("default:2", flag=" --new")
 
 
-def test_a_newer_provider_alone_writes_nothing() -> None:
+def test_newer_provider_alone_writes_nothing() -> None:
     todo = planned(deployment(), planned(deployment()), NEWER)
 
     assert (todo.changed, todo.recreate, todo.drifted) == ([], None, ())
@@ -49,13 +49,13 @@ def test_image_after_an_edit_through_a_newer_provider(
     assert todo.main["spec"]["runtime"].startswith(f"for {expected}")
 
 
-def test_an_image_taken_back_gives_the_default_of_today() -> None:
+def test_removed_image_is_replaced_by_the_current_default() -> None:
     todo = planned(deployment(), planned(deployment({"image": "mine:3"})), NEWER)
 
     assert image(todo) == "default:2"
 
 
-def test_a_refresh_that_changes_nothing_is_over_once_written() -> None:
+def test_refresh_without_effect_is_over_once_written() -> None:
     refreshed = deployment(annotations={"kubefoundry.ai/refresh": "1"})
     live = planned(refreshed, planned(deployment()))
 
@@ -64,7 +64,7 @@ def test_a_refresh_that_changes_nothing_is_over_once_written() -> None:
     assert todo.changed == []
 
 
-def test_a_recreated_object_starts_from_what_was_applied() -> None:
+def test_recreated_object_starts_from_the_applied_record() -> None:
     record = manifest.applied(planned(deployment()).main)
     desired = pinned(deployment({"engine": {"type": "vllm", "contextLength": 8}}), record)
 
@@ -74,7 +74,7 @@ def test_a_recreated_object_starts_from_what_was_applied() -> None:
     assert changed(todo) == ["ConfigMap", "Engine"]
 
 
-def test_an_object_without_a_readable_record_is_written_whole() -> None:
+def test_object_without_readable_record_is_written_whole() -> None:
     live = planned(deployment())
     live.main["metadata"]["annotations"]["kubefoundry.ai/applied"] = "!"
 

@@ -71,7 +71,7 @@ def test_new_default_image_leaves_serving_objects_alone(by_content: bool) -> Non
     assert kept(todo, before) == [before.main["spec"]["config"]]
 
 
-def test_the_image_going_again_changes_nothing_either() -> None:
+def test_removed_default_image_changes_nothing() -> None:
     before = planned(deployment(), subject=serving("default:1"))
 
     todo = planned(deployment(), before, serving())
@@ -99,7 +99,7 @@ def test_edit_without_upstream_effect_writes_nothing() -> None:
     assert kept(todo, before) == [before.main["spec"]["config"]]
 
 
-def test_an_image_of_the_users_own_takes_the_place_of_the_preset() -> None:
+def test_image_of_the_user_replaces_the_preset() -> None:
     before = planned(deployment(), subject=serving())
 
     todo = planned(deployment({"image": "mine:1"}), before, serving("default:1"))
@@ -130,7 +130,7 @@ def test_what_is_recreated_never_names_a_helper_that_is_gone() -> None:
     assert todo.main["spec"] == {"template": {"image": "default:1", "length": "0"}}
 
 
-def test_a_content_that_was_replaced_is_not_kept() -> None:
+def test_replaced_helper_content_is_not_kept() -> None:
     first = planned(deployment(), subject=serving())
     second = planned(deployment(LONGER), first, serving())
     both = replace(second, helpers=[*second.helpers, *first.helpers])
@@ -142,7 +142,7 @@ def test_a_content_that_was_replaced_is_not_kept() -> None:
         assert kept(todo, second) == [second.main["spec"]["config"]]
 
 
-def test_a_refresh_takes_todays_way_and_leaves_nothing() -> None:
+def test_refresh_switches_to_current_settings() -> None:
     before = planned(deployment(), subject=serving())
     refreshed = deployment(annotations={"kubefoundry.ai/refresh": "1"})
 

@@ -20,7 +20,7 @@ def scaled(count: int) -> Plan:
     return live
 
 
-def test_an_autoscalers_count_is_no_drift() -> None:
+def test_count_of_an_autoscaler_is_no_drift() -> None:
     todo = planned(deployment(), scaled(5), scaling())
 
     assert (todo.changed, todo.drifted, todo.repairs) == ([], (), [])
@@ -41,7 +41,7 @@ def test_scaled_count_stays_when_defaults_are_refreshed() -> None:
     assert (todo.main["spec"]["serve"], todo.main["spec"]["groups"][0]["image"]) == (5, "default:2")
 
 
-def test_the_users_own_count_takes_its_place() -> None:
+def test_count_of_the_user_replaces_the_autoscalers() -> None:
     todo = planned(deployment({"scaling": {"replicas": 3}}), scaled(5), scaling())
 
     assert todo.main["spec"]["serve"] == 3

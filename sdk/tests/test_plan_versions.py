@@ -24,14 +24,14 @@ def moved(live: Plan, *, converts: bool, replicas: int = 1) -> Plan:
 
 
 @pytest.mark.parametrize("converts", [True, False])
-def test_the_move_alone_writes_nothing(converts: bool) -> None:
+def test_version_move_alone_writes_nothing(converts: bool) -> None:
     todo = moved(planned(deployment()), converts=converts)
 
     assert (todo.changed, todo.drifted, todo.recreate) == ([], (), None)
 
 
 @pytest.mark.parametrize("converts", [True, False])
-def test_a_change_after_it_is_written_in_the_new_version(converts: bool) -> None:
+def test_edit_after_version_move_is_written_in_new_version(converts: bool) -> None:
     todo = moved(planned(deployment()), converts=converts, replicas=3)
 
     assert changed(todo) == ["Engine"]

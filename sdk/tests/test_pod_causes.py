@@ -230,7 +230,7 @@ MEMORY = "; raise its memory, or reduce what the model needs"
         ),
     ],
 )  # fmt: skip
-def test_a_pod_in_trouble_says(item: dict[str, Any], failed: bool, message: str) -> None:
+def test_failing_pod_has_its_cause(item: dict[str, Any], failed: bool, message: str) -> None:
     reported = cause([item], NOW)
 
     assert reported is not None
@@ -254,11 +254,11 @@ def test_a_pod_in_trouble_says(item: dict[str, Any], failed: bool, message: str)
         pytest.param(pod(container(ended(1), restarts=9), phase="Succeeded"), id="succeeded"),
     ],
 )
-def test_a_pod_without_trouble_says_nothing(item: dict[str, Any]) -> None:
+def test_healthy_pod_has_no_cause(item: dict[str, Any]) -> None:
     assert cause([item], NOW) is None
 
 
-def test_a_pod_that_is_being_deleted_says_nothing() -> None:
+def test_pod_being_deleted_has_no_cause() -> None:
     going = pod(waiting("ErrImagePull"))
     going["metadata"]["deletionTimestamp"] = at(1)
 
@@ -272,7 +272,7 @@ def test_crash_is_over_once_the_container_lives_longer() -> None:
     assert (reported.until - NOW).total_seconds() == 2 * 20 + 60 - 3
 
 
-def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
+def test_root_cause_does_not_depend_on_the_order_of_pods() -> None:
     pods = [
         pod(name="a", **UNSCHEDULABLE),
         pod(waiting("CrashLoopBackOff", restarts=3, last=ended()), name="b"),
@@ -374,11 +374,11 @@ def test_slow_container_creation_is_reported_after_a_minute() -> None:
     )
 
 
-def test_of_a_healthy_pod_nothing_is_kept_but_whose_it_is() -> None:
+def test_healthy_pod_keeps_only_its_owner_and_its_start() -> None:
     healthy = pod(container(running(), ready=True), phase="Running", podIP="10.0.0.1")
 
     assert healthy["status"] == {}
-    assert set(healthy) == {"metadata", "status"}
+    assert set(healthy) == {"metadata", "status", "reached"}
     assert healthy["metadata"]["labels"] == {LABEL: "m"}
 
 
@@ -404,7 +404,7 @@ PAST = Cause("evicted; see it", failed=False, rank=7, past=True)
         ("Pending", "ScaledToZero", CRASH, ("Pending", "ScaledToZero", "words")),
     ],
 )
-def test_a_cause_makes_failed_only_what_does_not_serve(
+def test_pod_cause_fails_only_a_model_that_does_not_serve(
     phase: ObservedPhase, reason: ReadyReason, why: Cause, expected: tuple[str, str, str]
 ) -> None:
     seen = Observation(phase, reason, "words", Replicas(1, 0, 0), Endpoint("m", 80))

@@ -34,7 +34,7 @@ async def nothing(key: Key) -> None:
     """Has nothing to do for any key."""
 
 
-async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
+async def test_port_in_use_ends_the_process_and_its_tasks() -> None:
     # what earlier tests have left is theirs
     gc.collect()
     with socket.socket() as taken, warnings.catch_warnings(record=True) as received:
@@ -172,7 +172,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "PAUSES", Backoff(0.001, 0.001))
 
 
-async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
+async def test_process_waits_for_api_server_that_starts(
     quick: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server(
@@ -190,7 +190,7 @@ async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
             await begun.leading.wait()
         assert begun._ready() is None
 
-    assert "; waiting" in caplog.text
+    assert "cannot start yet, waiting" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
     ],
     ids=["no CRDs", "a bad token"],
 )
-async def test_a_refusal_of_a_server_that_is_there_ends_the_start(
+async def test_process_ends_when_api_server_rejects_it(
     answer: Callable[[], web.Response], words: str, quick: None
 ) -> None:
     chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0"])
@@ -218,7 +218,7 @@ async def test_a_refusal_of_a_server_that_is_there_ends_the_start(
     assert words in str(raised.value)
 
 
-async def test_a_stop_is_heard_while_the_api_server_is_waited_for(quick: None) -> None:
+async def test_process_stops_while_it_waits_for_api_server(quick: None) -> None:
     server = Server(lambda: refusal(503, "ServiceUnavailable"))
     async with wire(server.answer) as api:
         async with running(api, set_up=lambda it: None) as begun:
@@ -289,7 +289,7 @@ async def test_leader_without_lease_writes_nothing_and_retries(quick: None) -> N
 
 
 @in_simulated_time
-async def test_a_leader_that_stood_still_writes_nothing(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_leader_that_was_suspended_writes_nothing(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it has looked at its Lease again, as after SIGSTOP and SIGCONT or the machine's sleep."""
     clock, slept = lease.now, 0.0
     monkeypatch.setattr(lease, "now", lambda: clock() + slept)

@@ -33,7 +33,7 @@ def expanded(entry: str, variables: dict[str, str]) -> str:
 
 
 @given(st.text(alphabet="$()Xa{} ", max_size=12))
-def test_an_entry_arrives_as_it_is(entry: str) -> None:
+def test_literal_entry_is_not_expanded(entry: str) -> None:
     assert expanded(literal(entry), {"X": "expanded", "": "nothing", "a": "more"}) == entry
 
 
@@ -99,7 +99,7 @@ def test_stated_fields_are_refused(spec: dict[str, Any], refused: list[str]) -> 
 
 
 @pytest.mark.parametrize("path", ["resorces.cpu", "env.name", "resources.gpus.count"])
-def test_a_field_that_nobody_has_is_an_error(path: str) -> None:
+def test_refused_field_that_does_not_exist_is_an_error(path: str) -> None:
     with pytest.raises(LookupError, match=re.escape(path)):
         refused_fields(deployment({"resources": {"gpu": {"count": 1}}}).spec, {path: "x"})
 

@@ -36,7 +36,7 @@ from kubefoundry_sdk._api.formats import QUANTITY
         ("0.000000000000000000001", Fraction(1, 10**21)),
     ],
 )
-def test_a_quantity_is_read_exactly(text: int | str, value: Fraction | int) -> None:
+def test_quantity_is_parsed_exactly(text: int | str, value: Fraction | int) -> None:
     assert quantity.parse(text) == value
 
 
@@ -84,7 +84,7 @@ def test_amounts_are_compared_not_texts(amount: int | str, other: int | str, sam
 
 
 @given(st.integers(0, 10**20), st.sampled_from(["m", "k", "Mi", "Gi", "Ti"]))
-def test_a_unit_scales_a_number(number: int, unit: str) -> None:
+def test_quantity_unit_scales_its_number(number: int, unit: str) -> None:
     assert quantity.parse(f"{number}{unit}") == number * quantity.parse(f"1{unit}")
 
 

@@ -83,12 +83,12 @@ def test_merge_base_is_live_or_rendered(applied: Any, live: Any, render: Any) ->
 
 
 @given(spec=SPECS, more=SPECS, render=SPECS)
-def test_a_true_record_stays_as_it_is(spec: Any, more: Any, render: Any) -> None:
+def test_true_record_is_trusted_unchanged(spec: Any, more: Any, render: Any) -> None:
     assert believed(spec, {**more, **spec}, render) == spec
 
 
 @pytest.mark.parametrize(("runs", "expected"), [("i:1", "i:1"), ("other", None)])
-def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None) -> None:
+def test_record_image_that_does_not_run_is_dropped(runs: str, expected: str | None) -> None:
     live = {"metadata": {"annotations": {"x": "i:1"}}, "spec": {"containers": [{"image": runs}]}}
 
     assert record_trust.without_unused_image(record({}, "i:1"), live).image == expected
@@ -108,7 +108,7 @@ def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None)
         pytest.param("v1\n", False, id="line break"),
     ],
 )
-def test_a_version_that_is_none_makes_a_record_unreadable(version: Any, read: bool) -> None:
+def test_record_with_invalid_version_is_unreadable(version: Any, read: bool) -> None:
     parts = [{"apiVersion": version, "kind": "E", "metadata": {}}, {}, "", None]
     packed = base64.b64encode(zlib.compress(json.dumps(parts).encode())).decode()
 

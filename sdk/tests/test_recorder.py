@@ -60,7 +60,7 @@ async def test_event_is_repeated_for_other_texts_or_objects_only() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 2000, "é" * 600], ids=["characters", "bytes"])
-async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
+async def test_recorder_cuts_long_note(text: str) -> None:
     [event] = await sent((ABOUT, text))
 
     assert NOTE - 4 < len(event["note"].encode()) <= NOTE
@@ -94,7 +94,7 @@ async def test_recorder_sends_queued_events_when_process_ends() -> None:
     assert [asked.body["note"] for asked in api.asked] == ["a", "b", "c"]
 
 
-async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
+async def test_recorder_ends_without_response_of_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recorder_module, "LAST", 0.05)
@@ -126,7 +126,7 @@ async def test_event_name_is_valid_when_object_name_is_long(name: str) -> None:
 
 
 @pytest.mark.parametrize("note", ["\ud83d", "😀" * 400, "\u2028\x7f"])
-async def test_a_note_of_any_characters_is_sent(note: str) -> None:
+async def test_recorder_sends_note_of_any_characters(note: str) -> None:
     [event] = await sent((ABOUT, note))
 
     assert len(event["note"].encode()) <= NOTE

@@ -209,9 +209,7 @@ async def test_what_is_asked_and_reported(
 
 
 @pytest.mark.parametrize("lasts", [60, 600])
-async def test_a_watch_that_ends_before_its_time_is_not_resumed(
-    lasts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_watch_that_ends_early_is_not_resumed(lasts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [listing(version="5"), events(("ADDED", model("6"))), listing(model("4"), version="7")]
 
     requests, sink, _ = await reflected(answers, monkeypatch, lasts=lasts)

@@ -81,7 +81,7 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         ),
     ],
 )
-def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) -> None:
+def test_refusal_quotes_the_server_and_names_the_remedy(code: int, words: str, remedy: str) -> None:
     reported = refused(MODELS, "m", ApiError(code, "Whatever", words), ORIGIN)
 
     assert str(reported) == f"Model 'm' was refused: {words}; {remedy}"

@@ -197,7 +197,7 @@ def test_condition_reports_the_upstream_crd(
     assert (condition["status"], condition["reason"], condition["message"]) == (status, reason, message)
 
 
-def test_a_kind_of_kubernetes_needs_nothing_installed() -> None:
+def test_kind_of_kubernetes_needs_nothing_installed() -> None:
     of_kubernetes = replace(provider(), upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
 
     condition = upstream_condition(of_kubernetes, Schema("apps/v1"))

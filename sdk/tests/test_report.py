@@ -131,7 +131,7 @@ def test_unread_status_is_no_evidence_of_serving() -> None:
     assert subject.status(PROVIDER)["message"] == f"{REFUSED.message}; it is Running"
 
 
-def test_an_endpoint_is_published_only_while_it_serves() -> None:
+def test_endpoint_is_published_only_while_it_serves() -> None:
     assert "endpoint" not in report(None, "Deploying").status(PROVIDER)
     assert report(REFUSED, "Running").status(PROVIDER)["endpoint"] == {"service": "m", "port": 80}
 
@@ -231,13 +231,13 @@ def status_of(stop: Stop | None, phase: str | None, created: str | None = None) 
         ),
     ],
 )
-def test_an_event_for_each_transition_and_no_other(
+def test_event_is_reported_for_each_transition_only(
     before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert [(type_, reason) for type_, reason, _ in transitions(before, after)] == expected
 
 
-def test_an_error_is_reported_in_the_designs_words() -> None:
+def test_event_of_failure_has_the_words_of_the_design() -> None:
     [(_, _, note)] = transitions({}, status_of(None, "Failed"))
 
     assert note == "Provider resource in error state: it is Failed"

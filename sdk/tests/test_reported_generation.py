@@ -95,7 +95,7 @@ def test_earlier_generation_is_reported(changes: dict[str, Any], why: str) -> No
 
 
 @pytest.mark.parametrize("claimed", [4, 5, None])
-def test_generation_in_the_status_is_not_believed_over_own_finding(claimed: int | None) -> None:
+def test_reported_generation_yields_to_own_observation(claimed: int | None) -> None:
     """A webhook, or anybody who may write the status, changes what it names."""
     live, thing = model(4, claimed), upstream()
     report = Report(4, stop=REFUSED)

@@ -59,7 +59,7 @@ def test_deleted_or_smaller_object_frees_memory() -> None:
     assert store.room.left("loud") == free
 
 
-def test_an_object_that_grows_beyond_it_stays_as_it_was() -> None:
+def test_object_that_outgrows_the_quota_stays_as_it_was() -> None:
     store = Store(room=MemoryQuota(TOTAL))
     store.put(large("a", 1, 10))
 
@@ -77,7 +77,7 @@ def test_objects_outside_of_namespaces_are_not_up_to_tenants() -> None:
     assert len(store) == 20
 
 
-def test_a_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
+def test_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
     store = Store(room=MemoryQuota(TOTAL))
     store.put(large("known", 1, 10_000))
 
@@ -98,7 +98,7 @@ def test_a_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
     assert not store.incomplete
 
 
-def test_an_object_that_cannot_be_read_stays_as_it_was_in_a_list() -> None:
+def test_unreadable_object_of_a_list_stays_as_it_was() -> None:
     store = Store(trim=lambda obj: {"metadata": obj["metadata"], "size": obj["spec"]["size"]})
     store.put(large("a", 1, 0, spec={"size": 1}))
 

@@ -63,11 +63,11 @@ class Inner(BaseModel):
         ),
     ],
 )
-def test_a_field_becomes_structural(annotation: Any, schema: dict[str, Any]) -> None:
+def test_typed_field_becomes_structural_schema(annotation: Any, schema: dict[str, Any]) -> None:
     assert _schema_of(annotation) == schema
 
 
-def test_a_default_is_stated_and_none_is_not() -> None:
+def test_schema_states_a_default_unless_it_is_none() -> None:
     assert _schema_of(int, default=3)["default"] == 3
     assert "default" not in _schema_of(int | None, default=None)
 

@@ -126,28 +126,28 @@ def test_five_minutes_without_an_answer_are_stale_until_it_comes(live: dict[str,
     assert watched.after(3600, live) == Verdict(retry=300)
 
 
-def test_a_newer_generation_gets_its_own_five_minutes() -> None:
+def test_newer_generation_gets_its_own_five_minutes() -> None:
     watched = Watched()
     watched.after(0, BEHIND)
 
     assert watched.after(299, upstream({"observedGeneration": 2}, generation=4)) == Verdict(retry=300)
 
 
-def test_a_model_that_loads_for_twenty_minutes_is_not_stale() -> None:
+def test_model_that_loads_for_twenty_minutes_is_not_stale() -> None:
     watched = Watched()
 
     for _ in range(20):
         assert watched.after(60, upstream({"observedGeneration": 3, "state": "pending"})) == Verdict()
 
 
-def test_an_idle_healthy_object_is_not_stale_after_days() -> None:
+def test_idle_healthy_object_is_not_stale_after_days() -> None:
     watched = Watched()
 
     for _ in range(7):
         assert watched.after(24 * 3600, CURRENT, "Running") == Verdict()
 
 
-def test_an_upstream_that_says_what_is_wrong_is_not_silent() -> None:
+def test_upstream_that_reports_its_failure_is_not_stale() -> None:
     watched = Watched()
     watched.after(0, BEHIND)
 
@@ -174,7 +174,7 @@ def test_started_provider_reports_nothing_stale_at_first() -> None:
     assert watched.after(1, CURRENT) == Verdict()
 
 
-def test_the_message_says_what_to_check() -> None:
+def test_stale_message_names_the_remedy() -> None:
     assert message(upstream({"observedGeneration": 1}), THRESHOLD) == (
         "Widget 'm' has had no status of generation 3 for more than 5 minutes; check that its operator runs"
     )

@@ -29,7 +29,7 @@ def store(received: list[tuple[Key, Any]]) -> Store:
     return objects
 
 
-def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, received: list[Any]) -> None:
+def test_store_ignores_write_response_older_than_event(store: Store, received: list[Any]) -> None:
     store.put(obj("a", 5, spec="new"))
     store.put(obj("a", 4, spec="old"))
     store.put(obj("a", 5, spec="same version"))
@@ -134,7 +134,7 @@ def test_store_keeps_object_newer_than_the_list(store: Store) -> None:
     assert store.get(("n", "a")) is not None
 
 
-def test_a_late_answer_does_not_bring_a_deleted_object_back(store: Store) -> None:
+def test_store_ignores_write_response_of_deleted_object(store: Store) -> None:
     store.put(obj("a", 1))
     store.remove(obj("a", 5))
 
@@ -163,7 +163,7 @@ def test_store_returns_a_copy(store: Store) -> None:
     assert store.get(("n", "a")) == obj("a", 1, spec={"x": 1})
 
 
-def test_the_index_follows_changes_and_deletions(store: Store) -> None:
+def test_store_index_follows_changes_and_deletions(store: Store) -> None:
     store.put(obj("a", 1, owner="u1"))
     store.put(obj("b", 2, owner="u1"))
     store.put(obj("a", 3, owner="u2"))
@@ -175,7 +175,7 @@ def test_the_index_follows_changes_and_deletions(store: Store) -> None:
     assert store.indexed("u1", namespace="n") == []
 
 
-def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, received: list[Any]) -> None:
+def test_store_drops_kind_that_is_no_longer_served(store: Store, received: list[Any]) -> None:
     store.replace([obj("a", 1)], "2")
     received.clear()
 
@@ -220,7 +220,7 @@ def test_list_replaces_other_content_of_the_same_version(received: list[Any]) ->
     assert received == [("n", "a")]
 
 
-def test_a_history_that_went_back_is_taken_as_it_is(store: Store, received: list[Any]) -> None:
+def test_store_accepts_list_with_older_versions(store: Store, received: list[Any]) -> None:
     store.replace([obj("a", 50, spec="lost"), obj("b", 60), obj("c", 20)], "70")
     store.put(obj("b", 75))
     store.remove(obj("c", 80))
@@ -285,7 +285,7 @@ BAD: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
-def test_a_bad_object_of_a_listing_is_left_out_alone(
+def test_store_skips_only_the_bad_object_of_a_list(
     bad: Any, store: Store, received: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     store.replace([obj("a", 1), bad, obj("z", 2)], "9")
@@ -295,7 +295,7 @@ def test_a_bad_object_of_a_listing_is_left_out_alone(
     assert "is skipped" in caplog.text
 
 
-def test_a_subscriber_that_fails_keeps_nothing_from_the_others(
+def test_store_notifies_others_after_a_failing_subscriber(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(key: Key, item: Any) -> None:
@@ -308,4 +308,4 @@ def test_a_subscriber_that_fails_keeps_nothing_from_the_others(
     store.replace([obj("a", 1), obj("b", 2)], "9")
 
     assert heard == [("n", "a"), ("n", "b")]
-    assert "a change of n/a was not processed" in caplog.text
+    assert "a change of this object was not processed" in caplog.text

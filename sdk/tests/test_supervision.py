@@ -69,7 +69,7 @@ async def test_pauses_grow_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(pauses[6:]) == {60}
 
 
-async def test_a_cancelled_one_is_over(quick: None) -> None:
+async def test_supervised_task_ends_when_cancelled(quick: None) -> None:
     task = asyncio.create_task(supervise("work", asyncio.Event().wait))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     task.cancel()

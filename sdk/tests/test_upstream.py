@@ -94,7 +94,7 @@ def follow(provider: Provider) -> tuple[Upstream, Told]:
         pytest.param([crd(deleted=True)], None, [None], id="one that is being deleted"),
     ],
 )
-def test_the_first_look_is_always_reported(
+def test_first_list_of_the_crd_is_always_reported(
     followed: tuple[Upstream, Told], listing: list[dict[str, Any]], kind: str | None, received: Told
 ) -> None:
     upstream, seen = followed
@@ -141,7 +141,7 @@ def test_unsupported_crd_is_addressed_by_a_served_version(
     assert version == through
 
 
-def test_a_field_that_goes_leaves_the_objects_in_sight(followed: tuple[Upstream, Told]) -> None:
+def test_removed_crd_field_keeps_objects_watched(followed: tuple[Upstream, Told]) -> None:
     upstream, seen = followed
     upstream.replace([crd()], "1")
     lacking = crd("v0")
@@ -175,7 +175,7 @@ def test_crd_of_another_scope_or_kind_is_not_supported(
     assert upstream.schema == expected
 
 
-def test_a_digest_is_of_what_the_schema_says() -> None:
+def test_schema_digest_ignores_descriptions() -> None:
     def installed(schema: dict[str, Any]) -> dict[str, Any]:
         return {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
 
@@ -296,7 +296,7 @@ def test_outage_of_the_server_is_not_unlisted() -> None:
     assert upstream.unlisted is None
 
 
-async def test_a_kind_of_kubernetes_is_there_without_a_crd() -> None:
+async def test_kind_of_kubernetes_is_available_without_crd() -> None:
     deployments = replace(ACME, upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))

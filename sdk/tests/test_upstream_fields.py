@@ -93,7 +93,9 @@ FULL = ("spec.model", "spec.parts[].name", "spec.services{}.replicas", "spec.pau
         ),
     ],
 )
-def test_the_version_and_its_features(document: dict[str, Any], expected: Schema | UnsupportedSchema) -> None:
+def test_upstream_version_has_its_features(
+    document: dict[str, Any], expected: Schema | UnsupportedSchema
+) -> None:
     assert by_fields(KNOWN, document) == expected
 
 

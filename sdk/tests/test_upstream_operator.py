@@ -60,7 +60,9 @@ def anywhere(namespace: str) -> bool:
         pytest.param([0, 0], "Deployment here-0/operator has no available replica", id="both down"),
     ],
 )
-def test_a_deployment(available: list[int | None], down: str | None) -> None:
+def test_operator_is_down_if_no_deployment_is_available(
+    available: list[int | None], down: str | None
+) -> None:
     evidence = Evidence(unavailable, Clock(), anywhere)
 
     evidence.replace([deployment(count, f"here-{number}") for number, count in enumerate(available)], "1")
@@ -69,7 +71,7 @@ def test_a_deployment(available: list[int | None], down: str | None) -> None:
     assert len(evidence.seen) == len(available)
 
 
-def test_a_deployment_that_is_gone_shows_nothing() -> None:
+def test_operator_is_not_down_after_its_deployment_is_deleted() -> None:
     evidence = Evidence(unavailable, Clock(), anywhere)
     evidence.put(deployment(0))
 
@@ -102,7 +104,7 @@ def test_operator_lease_expires_unless_renewed() -> None:
 
 
 @pytest.mark.parametrize("holder", ["", None])
-def test_a_lease_that_was_given_back_is_held_by_nobody(holder: str | None) -> None:
+def test_operator_is_down_if_its_lease_was_released(holder: str | None) -> None:
     evidence = Evidence(unheld, Clock(), anywhere)
 
     evidence.put(lease(1, holder))
@@ -122,7 +124,7 @@ def test_held_lease_outweighs_an_older_one() -> None:
     assert evidence.down() is None
 
 
-def test_a_new_listing_makes_nothing_younger() -> None:
+def test_operator_lease_keeps_its_age_in_a_new_list() -> None:
     clock = Clock()
     evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1)], "1")

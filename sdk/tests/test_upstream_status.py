@@ -27,7 +27,7 @@ def test_upstream_conditions_survive_any_status(status: Any) -> None:
         assert all(isinstance(part, str) for part in condition)
 
 
-def test_a_condition_is_read_by_type() -> None:
+def test_upstream_condition_is_read_by_type() -> None:
     ready = {
         "type": "Ready",
         "status": "False",
@@ -105,7 +105,7 @@ def test_many_contradictions_take_little_time_and_room() -> None:
 @pytest.mark.parametrize(
     ("value", "read"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (2**31, None), (1.0, None)]
 )
-def test_a_count_is_one_that_pods_can_have(value: object, read: int | None) -> None:
+def test_count_accepts_only_possible_numbers_of_pods(value: object, read: int | None) -> None:
     assert count(value) == read
 
 

@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=lambda it: it.name)
-def test_a_broken_rule_is_reported_in_its_words(refused: Refused) -> None:
+def test_broken_rule_is_reported_with_its_message(refused: Refused) -> None:
     assert Problem(f"spec.{refused.field}", refused.message) in validation.validate(refused.spec)
 
 
@@ -67,17 +67,17 @@ def test_cpu_limit_is_refused_below_the_request(resources: dict[str, Any], probl
         changed(DISAGGREGATED, resources={}, scaling__prefill__replicas=0),
     ],
 )
-def test_a_good_spec_has_no_problem(spec: dict[str, Any]) -> None:
+def test_valid_spec_has_no_problem(spec: dict[str, Any]) -> None:
     assert validation.validate(spec) == []
 
 
 @given(specs())
-def test_the_corpus_of_valid_specs_is_valid(spec: dict[str, Any]) -> None:
+def test_corpus_of_valid_specs_has_no_problem(spec: dict[str, Any]) -> None:
     assert validation.validate(spec) == []
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_an_example_is_valid_and_says_nothing_in_vain(path: Path) -> None:
+def test_example_is_valid_without_warnings(path: Path) -> None:
     spec = yaml.safe_load(path.read_text())["spec"]
 
     assert validation.validate(spec) == []
@@ -85,7 +85,7 @@ def test_an_example_is_valid_and_says_nothing_in_vain(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("bad/*.yaml")), ids=lambda path: path.stem)
-def test_a_bad_example_has_one_problem(path: Path) -> None:
+def test_invalid_example_has_one_problem(path: Path) -> None:
     assert len(validation.validate(yaml.safe_load(path.read_text())["spec"])) == 1
 
 
@@ -156,7 +156,7 @@ def test_a_bad_example_has_one_problem(path: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_reported_readably(changes: dict[str, Any], field: str, message: str) -> None:
+def test_wrong_value_is_reported_readably(changes: dict[str, Any], field: str, message: str) -> None:
     assert validation.validate(changed(AGGREGATED, **changes)) == [Problem(f"spec.{field}", message)]
 
 
@@ -305,7 +305,7 @@ def with_overrides(overrides: Any) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["maps", "lists"])
 @pytest.mark.parametrize("levels", [61, 62, 200, 500, 960, 1000, 100_000])
-def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, kind: str) -> None:
+def test_spec_nested_too_deep_has_this_one_problem(levels: int, kind: str) -> None:
     problems = validation.validate(with_overrides({"deep": deep(levels - 1, kind)}))
 
     # spec, provider and overrides are three levels.
@@ -341,7 +341,7 @@ def test_wherever_it_is_deep(spec: Any) -> None:
     ],
     ids=["one text", "many", "characters of several bytes", "within all other bounds"],
 )
-def test_a_spec_that_is_too_large_says_so(large: dict[str, Any]) -> None:
+def test_spec_that_is_too_large_is_reported(large: dict[str, Any]) -> None:
     [problem] = validation.validate(large)
 
     assert problem.path == "spec"

@@ -94,7 +94,7 @@ SELECTOR = {"app": "m"}
         ({}, "selects no pods"),
     ],
 )
-async def test_a_service_that_leads_elsewhere_is_not_followed(
+async def test_verification_ignores_service_that_leads_elsewhere(
     engine: Engine, spec: dict[str, Any], reported: str
 ) -> None:
     async with wire(lambda asked: ok(service(**spec))) as server:
@@ -104,7 +104,7 @@ async def test_a_service_that_leads_elsewhere_is_not_followed(
     assert engine.asked == 0
 
 
-async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine) -> None:
+async def test_verification_uses_the_address_of_the_service(engine: Engine) -> None:
     service_ = service(type="ClusterIP", clusterIP="127.0.0.1", selector=SELECTOR)
     asked_for: list[str] = []
 
@@ -194,7 +194,7 @@ async def test_internal_error_is_reported_and_asked_again(engine: Engine) -> Non
     watched.verification.forget(("n", "m"))
 
 
-async def test_an_endpoint_where_nobody_listens_is_reported(engine: Engine) -> None:
+async def test_verification_reports_endpoint_without_listener(engine: Engine) -> None:
     async with serving(Engine()) as gone:
         root = gone.root
 
@@ -202,7 +202,7 @@ async def test_an_endpoint_where_nobody_listens_is_reported(engine: Engine) -> N
         await models(root)
 
 
-async def test_the_names_are_those_that_the_server_lists(engine: Engine) -> None:
+async def test_verification_reads_names_that_the_server_lists(engine: Engine) -> None:
     engine.answer = lambda: web.json_response({"data": [{"id": "a"}, {"id": "b"}, {"no": "id"}, 7]})
 
     assert await models(engine.root) == {"a", "b"}
@@ -263,7 +263,7 @@ async def watched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         task.cancel()
 
 
-async def test_a_listed_model_is_verified_and_asked_for_once(engine: Engine, watched: Watched) -> None:
+async def test_verification_requests_a_listed_model_once(engine: Engine, watched: Watched) -> None:
     assert watched.verdict() == NOT_ASKED
 
     await watched.settled()
@@ -273,7 +273,7 @@ async def test_a_listed_model_is_verified_and_asked_for_once(engine: Engine, wat
     assert engine.asked == 1
 
 
-async def test_an_endpoint_is_asked_until_it_lists_the_model(engine: Engine, watched: Watched) -> None:
+async def test_verification_repeats_until_the_model_is_listed(engine: Engine, watched: Watched) -> None:
     engine.answer = lambda: listing("other", "another")
     watched.verdict()
     await watched.settled()
@@ -330,7 +330,7 @@ async def test_answer_cannot_be_verified_without_the_api_key(engine: Engine, wat
 
 
 @pytest.mark.parametrize("count", [1, 10_000])
-async def test_a_megabyte_of_names_makes_no_long_message(
+async def test_verification_message_is_short_for_a_megabyte_of_names(
     engine: Engine, watched: Watched, count: int
 ) -> None:
     engine.answer = lambda: listing(
@@ -345,7 +345,7 @@ async def test_a_megabyte_of_names_makes_no_long_message(
     assert len(reported) < (LISTED + 2) * LONGEST
 
 
-async def test_the_served_name_counts(engine: Engine, watched: Watched) -> None:
+async def test_verification_compares_the_served_name(engine: Engine, watched: Watched) -> None:
     engine.answer = lambda: listing("short")
     spec = {**SPEC, "model": {"id": "org/model", "servedName": "short"}}
 
@@ -355,7 +355,7 @@ async def test_the_served_name_counts(engine: Engine, watched: Watched) -> None:
     assert watched.verdict(spec=spec) is None
 
 
-async def test_a_model_without_a_name_needs_any(engine: Engine, watched: Watched) -> None:
+async def test_verification_accepts_any_name_for_unnamed_model(engine: Engine, watched: Watched) -> None:
     spec = {"model": {"source": "custom"}, "engine": {"type": "vllm"}, "image": "i"}
     engine.answer = listing
     watched.verdict(spec=spec)
@@ -398,7 +398,7 @@ async def test_recreated_object_starts_unverified(engine: Engine, watched: Watch
     assert watched.verdict(uid="new") == NOT_ASKED
 
 
-async def test_a_forgotten_endpoint_is_not_asked_any_more(engine: Engine, watched: Watched) -> None:
+async def test_verification_of_a_forgotten_endpoint_is_cancelled(engine: Engine, watched: Watched) -> None:
     engine.answer = lambda: listing("other")
     watched.verdict()
     await watched.settled()

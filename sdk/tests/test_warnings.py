@@ -15,5 +15,5 @@ from kubefoundry_sdk._cluster.transport import warning
         ("something else", "something else"),
     ],
 )
-def test_the_text_of_a_warning(header: str, text: str) -> None:
+def test_warning_header_is_decoded(header: str, text: str) -> None:
     assert warning(header) == text

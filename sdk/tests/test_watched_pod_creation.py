@@ -83,7 +83,7 @@ def test_whose_pods_they_are(makers: list[str], reported: dict[str, Any], concer
         assert why.failed
 
 
-def test_an_event_that_came_before_the_maker_was_known_counts() -> None:
+def test_creation_event_before_its_maker_is_known_counts() -> None:
     seen, _ = watch()
     seen.put(event("RayCluster", "m-x2", reason="FailedToCreateHeadPod"))
     live = upstream("m-x2")
@@ -103,7 +103,9 @@ def test_an_event_that_came_before_the_maker_was_known_counts() -> None:
         (event("RayCluster", "m", reason="FailedToCreateHeadPod"), ["m-head-a"], True),
     ],
 )
-def test_a_pod_of_the_maker_answers_it(reported: dict[str, Any], pods: list[str], over: bool) -> None:
+def test_creation_failure_ends_with_a_pod_of_the_maker(
+    reported: dict[str, Any], pods: list[str], over: bool
+) -> None:
     seen, _ = watch()
     live = upstream("m")
     seen.upstream_changed(("n", "m"), live)
@@ -112,7 +114,7 @@ def test_a_pod_of_the_maker_answers_it(reported: dict[str, Any], pods: list[str]
     assert (seen.cause(live, map(pod, pods)) is None) == over
 
 
-def test_an_event_that_is_gone_is_forgotten() -> None:
+def test_deleted_creation_event_is_forgotten() -> None:
     seen, changed = watch()
     live = upstream("m")
     seen.upstream_changed(("n", "m"), live)

@@ -52,7 +52,7 @@ def names(watch: PodWatch, live: dict[str, Any]) -> list[str]:
     return sorted(item["metadata"]["name"] for item in watch.of(live))
 
 
-def test_the_pods_are_those_of_all_its_clusters_in_its_namespace(watch: PodWatch) -> None:
+def test_watched_pods_are_those_of_all_clusters_of_the_model(watch: PodWatch) -> None:
     for name, cluster in (("a", "c1"), ("b", "c2"), ("x", "c3")):
         watch.put(pod(name, cluster, BAD))
     watch.put(pod("elsewhere", "c1", BAD, namespace="other"))
@@ -84,7 +84,7 @@ def test_pod_trouble_and_its_end_notify_the_owner(watch: PodWatch, reported: lis
     assert reported == [("n", "m")] * 4
 
 
-def test_a_cluster_that_is_left_behind_concerns_nobody(watch: PodWatch, reported: list[Key]) -> None:
+def test_pods_of_an_abandoned_cluster_requeue_nothing(watch: PodWatch, reported: list[Key]) -> None:
     watch.upstream_changed(("n", "m"), engine("c2"))
 
     watch.put(pod("a", "c1", BAD))
@@ -148,9 +148,7 @@ def test_values_narrow_the_selector() -> None:
         (None, set()),
     ],
 )
-def test_the_roles_of_a_pod_are_those_of_its_labels(
-    labels: dict[str, str] | None, expected: set[str]
-) -> None:
+def test_pod_roles_are_read_from_its_labels(labels: dict[str, str] | None, expected: set[str]) -> None:
     source = Pods(LABEL, lambda live: [], roles=("type", "sub"))
 
     assert roles(source, {"metadata": {"labels": labels}}) == expected

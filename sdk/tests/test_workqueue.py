@@ -83,7 +83,7 @@ async def test_change_during_a_turn_queues_one_more_turn() -> None:
     ],
     ids=["server error", "unreachable", "our fault", "retry after"],
 )
-async def test_a_failure_is_tried_again_later(
+async def test_queue_retries_failure_later(
     failure: Exception, least: float, most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: asyncio.Queue[float] = asyncio.Queue()
@@ -132,7 +132,7 @@ async def test_backoff_doubles_per_key_until_success(
     assert waits == [0.2, 0.4, 0.8, 0.2]
 
 
-async def test_a_conflict_is_tried_again_as_well(caplog: pytest.LogCaptureFixture) -> None:
+async def test_queue_retries_conflict(caplog: pytest.LogCaptureFixture) -> None:
     """The object's own watch event may come first, and a conflict of something else (a quota) brings none."""
     waits: list[float] = []
     turns: list[Key] = []
@@ -156,7 +156,7 @@ async def test_a_conflict_is_tried_again_as_well(caplog: pytest.LogCaptureFixtur
     assert caplog.text == "", "one conflict is nothing to speak of"
 
 
-async def test_a_thousand_failures_cost_no_more_than_a_few(
+async def test_queue_survives_a_thousand_failures_with_bounded_delay(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(workqueue, "HOLD", 0.0)
@@ -180,7 +180,7 @@ async def test_a_thousand_failures_cost_no_more_than_a_few(
     assert "internal error" not in caplog.text
 
 
-async def test_a_fault_in_the_retry_itself_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queue_worker_survives_error_in_the_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     done = asyncio.Event()
 
     async def reconcile(key: Key) -> None:
@@ -221,7 +221,7 @@ async def test_interrupted_key_is_reconciled_by_the_next_run() -> None:
     assert turns == [A, B, A] or turns == [A, A, B]
 
 
-async def test_the_earlier_of_two_wishes_stands() -> None:
+async def test_queue_keeps_the_earlier_of_two_requeues() -> None:
     done = asyncio.Event()
 
     async def reconcile(key: Key) -> None:
@@ -253,7 +253,7 @@ def _raising(failure: Exception) -> Callable[[Key], Awaitable[None]]:
         pytest.param(KeyError("spec"), 3, id="an internal error, from the first on"),
     ],
 )
-async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
+async def test_queue_reports_rejection_from_the_second_in_a_row(
     failure: Exception, reported: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backoff, "OBJECT", Backoff(0.0, 300.0))
@@ -353,7 +353,7 @@ async def test_events_do_not_repeat_a_failure_at_once() -> None:
     assert turns <= 10
 
 
-async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queue_honours_retry_after_despite_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     turns: list[Key] = []
     done = asyncio.Event()

@@ -71,5 +71,5 @@ def test_writer_is_the_latest_owner_of_the_field(paths: list[str], expected: str
     assert writer({"metadata": {"managedFields": ENTRIES}}, paths, "ours") == expected
 
 
-def test_an_object_without_managed_fields() -> None:
+def test_object_without_managed_fields_has_no_writer() -> None:
     assert writer({"metadata": {}}, ["spec"], "ours") is None

@@ -66,7 +66,7 @@ def test_not_yet_or_no_more(change: dict[str, Any]) -> None:
     assert decide(deployment.object, [A]) is None
 
 
-def test_an_invalid_spec_is_not_selected_for() -> None:
+def test_selector_ignores_invalid_spec() -> None:
     deployment = Deployment()
     deployment.put_condition("Validated", status="False", observedGeneration=1)
 

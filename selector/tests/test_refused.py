@@ -56,7 +56,7 @@ def test_predecessors_refusal_is_not_the_successors() -> None:
 
 
 @pytest.mark.parametrize("created", ["resourceName", "condition", "older"])
-def test_a_refusal_later_on_changes_nothing(created: str) -> None:
+def test_refusal_after_acceptance_moves_no_model(created: str) -> None:
     deployment = Deployment()
     deployment.turn(A, B)
     deployment.provider_refuses("a", "A cannot do that")
@@ -112,7 +112,7 @@ def test_another_successor_is_asked_first() -> None:
     assert deployment.provider == "c"
 
 
-def test_a_successor_that_has_made_something_is_not_left() -> None:
+def test_successor_with_objects_keeps_the_model() -> None:
     deployment = serving_a_and_refused_by_b(holds=("a", "b"))
 
     deployment.turn(A, B_SGLANG)

@@ -64,7 +64,7 @@ def test_valid_spec_goes_to_the_provider_of_the_design(
     assert decision.reason == "AutoSelected"
 
 
-def test_the_cases_above_reach_every_line_of_the_design() -> None:
+def test_selection_cases_reach_every_line_of_the_design() -> None:
     assert len({by_the_design(*case)[1] for case in VALID}) == 6
 
 
@@ -121,7 +121,7 @@ def test_candidates_and_their_order(providers: list[Provider], chosen: str) -> N
     assert select(request_for(ON_GPU), providers[::-1]).provider == chosen
 
 
-def test_a_provider_that_refused_is_left_out() -> None:
+def test_selection_leaves_out_provider_that_refused() -> None:
     refused = replace(request_for(ON_GPU), left_out={"a": "no"})
 
     assert select(refused, [other("a", ALWAYS), other("b", ALWAYS)]).provider == "b"
@@ -244,7 +244,7 @@ PREFERRED = {"condition": "true", "priority": 0}
         pytest.param(PREFERRED, {"not_ready": " (CRD x.y is not installed)"}, id="not ready"),
     ],
 )
-def test_the_last_resort_waits_for_one_that_is_down_for_a_moment(
+def test_last_resort_waits_for_preferred_provider_down_briefly(
     rule: dict[str, Any], change: dict[str, Any]
 ) -> None:
     down = replace(other("a", rule), **change)

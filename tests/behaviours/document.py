@@ -37,8 +37,8 @@ CHANGES = """\
 *in place*: the upstream object stays. *recreate*: it is deleted, and created again once it is gone. *refused*: the
 condition `ProviderCompatible` says why, and the running model is not affected. The tests check that the simulated
 upstream operator, which ignores the same fields as the real one, then runs the new value, or still the old one:
-`tests/integration/providers/test_change_fields.py::test_the_new_value_runs[PROVIDER FIELD]` and
-`…::test_a_change_that_the_provider_cannot_do_leaves_what_runs[PROVIDER FIELD]`. A change to `provider.name` is a
+`tests/integration/providers/test_change_fields.py::test_new_value_of_a_field_runs[PROVIDER FIELD]` and
+`…::test_refused_change_leaves_the_running_workload[PROVIDER FIELD]`. A change to `provider.name` is a
 hand-over (see above). An empty cell means that the provider renders the field in only one way.
 """
 

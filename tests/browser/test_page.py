@@ -92,7 +92,7 @@ async def provider(api: Client) -> str:
     return name
 
 
-async def test_a_status_write_is_on_the_page_within_a_second(
+async def test_status_write_is_on_the_page_within_a_second(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     obj = await create(api, namespace, "m")
@@ -160,7 +160,7 @@ async def test_page_reports_a_killed_server_and_recovers(
             print(f"back after {time.monotonic() - began:.2f} s")
 
 
-async def test_a_thousand_models_in_the_list_take_little_of_the_server(
+async def test_list_of_a_thousand_models_takes_little_of_the_server(
     cluster: ControlPlane, api: Client, browser: Browser
 ) -> None:
     namespace = await new_namespace(api)
@@ -229,7 +229,7 @@ async def test_two_users_see_only_their_namespaces(
                 assert seen.wrong == []
 
 
-async def test_a_model_is_created_with_the_keyboard_alone(
+async def test_model_is_created_with_the_keyboard_alone(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser, provider: str
 ) -> None:
     async with page_server(cluster, namespace, "--allow-writes") as server, tab(browser, server) as seen:
@@ -290,7 +290,7 @@ async def reach(seen: Tab, wanted: str) -> int:
     raise AssertionError(f"no way to {wanted} by Tab")
 
 
-async def test_the_form_follows_the_yaml(
+async def test_form_follows_the_yaml(
     cluster: ControlPlane, namespace: str, browser: Browser, provider: str
 ) -> None:
     async with page_server(cluster, namespace) as server, tab(browser, server) as seen:
@@ -366,7 +366,7 @@ async def test_another_site_changes_nothing(
     assert "annotations" not in stored["metadata"]
 
 
-async def test_what_tenants_write_stays_text(
+async def test_tenant_input_is_shown_as_text(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     obj = await create(api, namespace, "m", phase="Failed", message=HOSTILE, conditions=conditions(HOSTILE))

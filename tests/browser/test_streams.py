@@ -47,7 +47,7 @@ async def serving(api: Client, namespace: str, name: str) -> None:
     await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, change, manager="test", subresource="/status")
 
 
-async def test_a_log_is_followed_line_by_line_until_the_page_is_left(
+async def test_log_is_followed_line_by_line_until_the_page_is_left(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser, tmp_path: Path
 ) -> None:
     await serving(api, namespace, "m")
@@ -74,7 +74,7 @@ async def test_a_log_is_followed_line_by_line_until_the_page_is_left(
         assert seen.wrong == []
 
 
-async def test_an_answer_is_on_the_page_while_the_model_makes_it(
+async def test_answer_is_on_the_page_while_the_model_makes_it(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     await serving(api, namespace, "m")

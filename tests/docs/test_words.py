@@ -39,3 +39,21 @@ def test_replaced_word_is_reported_with_its_line(text: str, lines: list[int]) ->
     matches = CHECK["find_words"](text, {"made over": "recreated"})
 
     assert [line for line, _, _ in matches] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "reported"),
+    [
+        ("test_" + "a_model_serves", True),
+        ("test_" + "an_edit_is_written", True),
+        ("test_" + "the_plan_is_empty", True),
+        ("test_answer_is_read", False),
+        ("test_" + "x" * 55, False),
+        ("test_" + "x" * 56, True),
+    ],
+)
+def test_article_or_length_of_test_name_is_reported(name: str, reported: bool) -> None:
+    for text in (f"\n    async def {name}() -> None:", f"\ndef {name}("):
+        matches = list(CHECK["find_test_names"](text))
+
+        assert [(line, word) for line, word, _ in matches] == [(2, name)] * reported

@@ -116,7 +116,7 @@ def tampered(obj: Object, path: tuple[str | int, ...], odd: Any, *, agree: bool)
 @pytest.mark.slow
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_an_edit_is_planned_or_refused(name: str, edit: str) -> None:
+def test_edit_is_planned_or_refused(name: str, edit: str) -> None:
     provider, schema, _ = SUBJECTS[name]
     before = asked(name, {})
     first = plan(provider, before, schema, results.render(provider, before, schema), None, [])

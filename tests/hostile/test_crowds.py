@@ -61,7 +61,7 @@ def crowd() -> list[Key]:
     return [*(("crowd", f"m{number}") for number in range(CROWD)), ALONE]
 
 
-async def test_a_reconcile_waits_for_one_of_each_other_namespace_only() -> None:
+async def test_reconcile_waits_for_one_of_each_other_namespace_only() -> None:
     order: list[Key] = []
     done = asyncio.Event()
 

@@ -61,7 +61,7 @@ def texts(fragments: Sequence[str]) -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("reader", READERS)
-def test_a_long_text_is_read_in_one_pass(reader: str) -> None:
+def test_long_text_is_read_in_one_pass(reader: str) -> None:
     read = READERS[reader]
     for text in texts(ESCAPES if reader == "secrets" else FRAGMENTS):
         with suppress(ValueError):

@@ -173,7 +173,7 @@ def there(sink: Any) -> list[Object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SINKS)
-async def test_it_is_taken_in_or_left_out_and_the_next_one_is_taken_in(
+async def test_store_skips_a_hostile_object_and_continues(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     make, good = SINKS[name]

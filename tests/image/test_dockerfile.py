@@ -19,6 +19,8 @@ from images.components import components
 from images.interpreter import machine
 from images.tree import File
 
+from kubefoundry_sdk._api.build import describe
+
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,14 +121,14 @@ def outside() -> dict[str, str]:
     ],
 )
 def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
-    return build(tmp_path_factory.mktemp("image"), request.param)
+    return build(tmp_path_factory.mktemp("image"), {**request.param, "COMMIT": describe(ROOT)})
 
 
 def run(image: Image, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=image.variables, capture_output=True, text=True, check=False)
 
 
-def test_the_components_program_is_there(image: Image) -> None:
+def test_components_program_is_there(image: Image) -> None:
     program = f"kubefoundry-{image.variables['COMPONENT']}"
 
     done = run(image, program, "--help")
@@ -136,13 +138,21 @@ def test_the_components_program_is_there(image: Image) -> None:
     assert (image.environment / "bin" / program).is_file()
 
 
-def test_only_what_a_pod_needs_is_there(image: Image) -> None:
+def test_image_has_only_the_packages_of_a_pod(image: Image) -> None:
     packages = set(run(image, "python", "-c", LISTED).stdout.split())
 
     # of our own packages the SDK and the component; nothing that reads kubeconfigs, installs or builds
     assert len([name for name in packages if name.startswith("kubefoundry-")]) == 2
     assert "aiohttp" in packages
     assert not packages & {"kubernetes", "pip", "uv", "hatchling"}
+
+
+def test_argument_for_traces_adds_opentelemetry(tmp_path: Path) -> None:
+    image = build(tmp_path, {"COMPONENT": "selector", "TRACES": "1"})
+
+    packages = set(run(image, "python", "-c", LISTED).stdout.split())
+
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= packages
 
 
 def test_image_modules_are_compiled(image: Image) -> None:

@@ -18,6 +18,7 @@ from images.layers import CERTIFICATES
 from images.registry import Registry, registry, run
 from images.wheels import SITE
 
+from kubefoundry_sdk._api.build import describe
 from support.checkout import copy_checkout
 from support.tested_images import ALL, COMPONENTS
 
@@ -87,6 +88,8 @@ def test_build_elsewhere_has_equal_digests(layouts: Path, lock: Path, tmp_path: 
         copy.chmod(0o644)
         os.utime(copy, (1_000_000_000, 1_000_000_000))
     variables = {"TZ": "Pacific/Auckland", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "1"}
+    # The copy is no checkout of git, so it cannot know its commit.
+    variables["KUBEFOUNDRY_COMMIT"] = describe(ROOT)
 
     build(other, tmp_path / "layouts", lock, umask=0o077, variables=variables)
 

@@ -94,7 +94,7 @@ def test_single_file_names_the_pythons_that_it_has(tmp_path: Path) -> None:
     ],
     ids=["no home", "other library", "old library"],
 )
-def test_single_file_names_what_the_system_lacks(tmp_path: Path, system: str, message: str) -> None:
+def test_single_file_names_missing_system_requirements(tmp_path: Path, system: str, message: str) -> None:
     file = tmp_path / "kubefoundry.pyz"
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{platform.machine()}"
     with zipfile.ZipFile(file, "w") as archive:

@@ -24,7 +24,7 @@ def only(kind: str) -> dict[str, Any]:
     return found
 
 
-def test_the_pod_is_restricted_and_holds_no_token() -> None:
+def test_pod_is_restricted_and_holds_no_token() -> None:
     pod = only("Deployment")["spec"]["template"]["spec"]
     [container] = pod["containers"]
 
@@ -40,7 +40,7 @@ def test_the_pod_is_restricted_and_holds_no_token() -> None:
     assert container["image"] == f"kubefoundry/dashboard:{version('kubefoundry-dashboard')}"
 
 
-def test_the_service_and_the_probes_name_the_port_that_is_served() -> None:
+def test_service_and_the_probes_name_the_port_that_is_served() -> None:
     labels = only("Deployment")["spec"]["template"]["metadata"]["labels"]
     [container] = only("Deployment")["spec"]["template"]["spec"]["containers"]
 
@@ -51,7 +51,7 @@ def test_the_service_and_the_probes_name_the_port_that_is_served() -> None:
 
 
 @pytest.mark.integration
-def test_the_program_knows_its_arguments() -> None:
+def test_program_knows_its_arguments() -> None:
     [container] = only("Deployment")["spec"]["template"]["spec"]["containers"]
     program = Path(sys.executable).with_name(container["command"][0])
 
@@ -64,7 +64,7 @@ def test_the_program_knows_its_arguments() -> None:
 
 
 @pytest.mark.integration
-async def test_a_cluster_takes_it_and_its_account_may_nothing(cluster: ControlPlane, api: Client) -> None:
+async def test_dashboard_manifest_applies_without_rights(cluster: ControlPlane, api: Client) -> None:
     done = cluster.kubectl("apply", "--dry-run=server", "-k", str(FOLDER))
 
     assert "Warning" not in done.stderr

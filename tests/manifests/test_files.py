@@ -19,6 +19,7 @@ GENERATED = {MANIFESTS / "core.yaml", MANIFESTS / "install.yaml"}
 OPT_IN = {
     "conversion",
     "secret-check",
+    "claims",
     "llamastack",
     "network-policies",
     "openshift-anyuid",
@@ -104,7 +105,7 @@ def test_frozen_core_delays_a_create_by_4_seconds() -> None:
     assert min(webhook["timeoutSeconds"] for webhook in webhooks) > PATIENCE
 
 
-def test_the_namespace_asks_for_restricted_pods() -> None:
+def test_namespace_asks_for_restricted_pods() -> None:
     labels = yaml.safe_load((MANIFESTS / "namespace.yaml").read_text())["metadata"]["labels"]
 
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -112,7 +113,7 @@ def test_the_namespace_asks_for_restricted_pods() -> None:
 
 
 @components
-def test_a_pod_is_restricted(name: str) -> None:
+def test_pod_is_restricted(name: str) -> None:
     spec = pod(name)
     [container] = spec["containers"]
 
@@ -126,7 +127,7 @@ def test_a_pod_is_restricted(name: str) -> None:
 
 
 @components
-def test_a_pod_is_probed_and_bounded(name: str) -> None:
+def test_pod_is_probed_and_bounded(name: str) -> None:
     [container] = pod(name)["containers"]
     ports = {port["name"] for port in container["ports"]}
 
@@ -138,7 +139,7 @@ def test_a_pod_is_probed_and_bounded(name: str) -> None:
 
 
 @components
-def test_a_disruption_takes_one_pod_at_a_time(name: str) -> None:
+def test_disruption_takes_one_pod_at_a_time(name: str) -> None:
     labels = only(name, "Deployment")["spec"]["template"]["metadata"]["labels"]
     budget = only(name, "PodDisruptionBudget")["spec"]
 
@@ -148,7 +149,7 @@ def test_a_disruption_takes_one_pod_at_a_time(name: str) -> None:
 
 
 @components
-def test_a_pod_has_an_account_of_its_own(name: str) -> None:
+def test_pod_has_an_account_of_its_own(name: str) -> None:
     account = only(name, "ServiceAccount")["metadata"]
     subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
 
@@ -164,7 +165,7 @@ def test_a_pod_has_an_account_of_its_own(name: str) -> None:
 
 
 @components
-def test_the_image_is_that_of_the_packages_version(name: str) -> None:
+def test_image_is_that_of_the_packages_version(name: str) -> None:
     [container] = pod(name)["containers"]
     [program] = container["command"]
 

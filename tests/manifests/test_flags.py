@@ -21,7 +21,7 @@ OF_ONE_PROVIDER = {"--runtime-version", "--ray-version", "--mirror"}
 
 
 @pytest.mark.parametrize("name", [*COMPONENTS, *OPT_IN])
-def test_the_console_script_knows_its_arguments(name: str) -> None:
+def test_console_script_knows_its_arguments(name: str) -> None:
     [deployment] = [document for document in manifest(name) if document["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     [command] = container["command"]
@@ -39,7 +39,7 @@ def test_the_console_script_knows_its_arguments(name: str) -> None:
         assert f"{argument.partition('=')[0]} " in done.stdout
 
 
-def test_the_contract_lists_every_flag() -> None:
+def test_contract_lists_every_flag() -> None:
     known: set[str] = set()
     for name in COMPONENTS:
         program = manifest(name)[0]["metadata"]["name"]

@@ -50,7 +50,7 @@ def test_kustomize_builds_the_install_manifest(cluster: ControlPlane) -> None:
     )
 
 
-def test_the_selectable_fields_are_those_of_the_command_line(cluster: ControlPlane) -> None:
+def test_selectable_fields_are_those_of_the_command_line(cluster: ControlPlane) -> None:
     built = cluster.kubectl("kustomize", str(MANIFESTS / "selectable-fields")).stdout
 
     def named(definitions: Iterable[Object]) -> dict[str, Object]:
@@ -59,7 +59,7 @@ def test_the_selectable_fields_are_those_of_the_command_line(cluster: ControlPla
     assert named(yaml.safe_load_all(built)) == named(map(selectable_fields.added, bundle.crds()))
 
 
-def test_a_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> None:
+def test_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> None:
     documents = list(yaml.safe_load_all((MANIFESTS / "provider-selector.yaml").read_text()))
     [deployment] = [document for document in documents if document["kind"] == "Deployment"]
     del deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"]
@@ -97,7 +97,7 @@ def test_a_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> 
         ),
     ],
 )
-async def test_the_clusters_own_roles_carry_model_deployments(
+async def test_clusters_own_roles_carry_model_deployments(
     cluster: ControlPlane,
     api: Client,
     namespace: str,

@@ -14,6 +14,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import Metric
 
 import kubefoundry_core.main  # noqa: F401 (its metrics)
+import kubefoundry_sdk._provider.reconcile.start_report  # noqa: F401 (the metrics of a provider)
 from kubefoundry_core.metrics import STATES, Deployments, ProviderGauges
 from kubefoundry_core.provider_health import Providers
 from kubefoundry_llamastack import metrics as llamastack

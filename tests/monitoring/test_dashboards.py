@@ -43,6 +43,7 @@ RECORDED: Final = (
 """What Prometheus has to see first: a measured start, a selection, and providers."""
 
 EMPTY: Final = {
+    "KubeFoundry / Fleet: Steps of a start": "the simulated operators start no pods",
     "KubeFoundry / Model: Conditions that are not True": "kube-state-metrics does not run here",
     "KubeFoundry / Model: Running requests": "no engine runs this model",
     "KubeFoundry / Model: Waiting requests": "no engine runs this model",

@@ -74,7 +74,7 @@ def endpoints(life: Life) -> int:
     return int(life.service["status"]["numServeEndpoints"])
 
 
-async def test_it_serves_scales_and_goes(life: Life) -> None:
+async def test_kuberay_model_serves_scales_and_is_deleted(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
     first = cluster(life)
 
@@ -94,7 +94,7 @@ async def test_it_serves_scales_and_goes(life: Life) -> None:
     await nothing_left(life)
 
 
-async def test_an_engine_edit_is_rolled_out_in_the_running_cluster(life: Life) -> None:
+async def test_engine_edit_is_rolled_out_in_the_running_cluster(life: Life) -> None:
     await life.step("create, 3 replicas", create(life, scaling={"replicas": 3}), lambda: running(life, 3))
     first = cluster(life)
 
@@ -132,7 +132,7 @@ async def test_single_engine_is_replaced_without_an_overlap(life: Life) -> None:
     )
 
 
-async def test_an_image_edit_switches_to_a_new_cluster(life: Life) -> None:
+async def test_image_edit_switches_to_a_new_cluster(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
     first = cluster(life)
 
@@ -165,7 +165,7 @@ async def test_failed_kuberay_update_is_reported_and_repaired(life: Life) -> Non
     assert life.silent.longest < 1
 
 
-async def test_a_model_that_cannot_start_is_failed_and_repaired(life: Life) -> None:
+async def test_model_that_cannot_start_is_failed_and_repaired(life: Life) -> None:
     await life.step(
         "create, what no engine can",
         create(life, engine={**GPU["engine"], "contextLength": TOO_LONG}),
@@ -175,7 +175,7 @@ async def test_a_model_that_cannot_start_is_failed_and_repaired(life: Life) -> N
     await life.step("its repair", change(life, "/spec/engine/contextLength", 8192), lambda: running(life, 1))
 
 
-async def test_what_kuberay_refuses_at_first_is_failed_and_repaired(life: Life) -> None:
+async def test_new_model_refused_by_kuberay_fails_until_edited(life: Life) -> None:
     await life.step(
         "create, refused by KubeRay",
         create(life, env=REFUSED),
@@ -185,7 +185,7 @@ async def test_what_kuberay_refuses_at_first_is_failed_and_repaired(life: Life) 
     await life.step("its repair", change(life, "/spec/env", []), lambda: running(life, 1))
 
 
-async def test_what_kuberay_refuses_later_leaves_it_serving(life: Life) -> None:
+async def test_edit_refused_by_kuberay_leaves_the_model_serving(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
 
     await life.step(
@@ -200,7 +200,7 @@ async def test_what_kuberay_refuses_later_leaves_it_serving(life: Life) -> None:
     assert life.silent.longest < 1
 
 
-async def test_a_lost_head_is_not_called_running_for_long(life: Life) -> None:
+async def test_lost_head_is_not_called_running_for_long(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
     [head], _ = await life.api.list(PODS, life.namespace, selector={"labelSelector": "ray.io/node-type=head"})
 
@@ -227,7 +227,7 @@ async def test_no_replicas_are_refused_by_this_kuberay(life: Life) -> None:
     assert life.silent.longest < 1
 
 
-async def test_it_goes_to_another_provider_and_back(life: Life) -> None:
+async def test_kuberay_model_is_handed_over_and_back(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
 
     await life.step(

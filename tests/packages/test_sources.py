@@ -58,7 +58,7 @@ def test_our_packages_require_each_other_in_their_version(project: Path) -> None
 
 
 @pytest.mark.parametrize("example", ["provider", "kserve"])
-def test_a_provider_requires_one_minor_version_of_the_sdk(example: str) -> None:
+def test_provider_requires_one_minor_version_of_the_sdk(example: str) -> None:
     metadata = tomllib.loads((ROOT / "examples" / example / "pyproject.toml").read_text())["project"]
     major, minor = map(int, MINOR.split("."))
 

@@ -95,7 +95,7 @@ def test_earlier_ones_go_and_those_of_others_stay(wheels: Path) -> None:
     assert (wheels / ANOTHER).exists()
 
 
-def test_the_template_is_what_git_has(wheels: Path) -> None:
+def test_template_has_the_files_of_git(wheels: Path) -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "."],
         cwd=ROOT / "examples" / "provider",
@@ -121,7 +121,7 @@ def test_the_template_is_what_git_has(wheels: Path) -> None:
         pytest.param("dist", ["sdk", "no-such-package"], 1, "dist is unchanged", id="a package that fails"),
     ],
 )
-def test_nothing_changes_where_it_fails(
+def test_failed_build_changes_no_file(
     folder: str, packages: list[str], code: int, said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "dist").mkdir()
@@ -142,7 +142,7 @@ def test_nothing_changes_where_it_fails(
     }
 
 
-def test_the_sdk_alone_has_all_that_a_process_needs(wheels: Path, tmp_path: Path) -> None:
+def test_sdk_alone_has_all_that_a_process_needs(wheels: Path, tmp_path: Path) -> None:
     python = environment(tmp_path, wheels, "kubefoundry-sdk")
 
     assert "--heartbeat-timeout" in run(
@@ -161,13 +161,13 @@ def test_the_sdk_alone_has_all_that_a_process_needs(wheels: Path, tmp_path: Path
         ("kubeconfig", "import kubernetes"),
     ],
 )
-def test_an_extra_brings_what_it_says(wheels: Path, tmp_path: Path, extra: str, program: str) -> None:
+def test_extra_installs_its_packages(wheels: Path, tmp_path: Path, extra: str, program: str) -> None:
     python = environment(tmp_path, wheels, f"kubefoundry-sdk[{extra}]")
 
     run(python, "-W", "ignore", "-c", program)
 
 
-def test_the_command_line_finds_the_providers(wheels: Path, tmp_path: Path) -> None:
+def test_command_line_finds_the_providers(wheels: Path, tmp_path: Path) -> None:
     python = environment(tmp_path, wheels, "kubefoundry-cli[providers]")
 
     reported = run(
@@ -203,7 +203,7 @@ def vendor(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 PACKAGE: Final = "kubefoundry-provider-acme-llm"
 
 
-def test_a_new_provider_passes_its_tests_at_once(vendor: Path) -> None:
+def test_new_provider_passes_its_tests_at_once(vendor: Path) -> None:
     python = vendor / "venv" / "bin" / "python"
 
     reported = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(vendor / PACKAGE / "tests"))
@@ -234,7 +234,7 @@ def test_manifest_of_a_new_provider_is_generated(vendor: Path) -> None:
     assert container["image"] == "r.io/x:1"
 
 
-def test_nothing_of_the_example_is_left_in_it(vendor: Path) -> None:
+def test_new_provider_has_no_name_of_the_example(vendor: Path) -> None:
     for file in (vendor / PACKAGE).rglob("*"):
         assert "widget" not in str(file.relative_to(vendor)).lower()
         if file.is_file() and file.suffix != ".pyc" and "build" not in file.parts:
@@ -268,7 +268,7 @@ def running(tmp_path: Path) -> Iterator[Suite]:
         yield made
 
 
-def test_the_kit_passes_it_without_a_checkout(vendor: Path, running: Suite) -> None:
+def test_new_provider_passes_the_kit_without_a_checkout(vendor: Path, running: Suite) -> None:
     """Functions, then its process in a cluster with KubeFoundry."""
     python = vendor / "venv" / "bin" / "python"
     package = vendor / PACKAGE

@@ -140,7 +140,7 @@ async def test_volumes(api: Client, namespace: str, node: Node) -> None:
         ({"securityContext": {"runAsNonRoot": True}}, "container has runAsNonRoot and image will run as root"),
     ],
 )  # fmt: skip
-async def test_a_container_that_cannot_be_made(
+async def test_invalid_container_is_reported(
     api: Client, namespace: str, fields: dict[str, Any], reported: str
 ) -> None:
     main = container("main", "exec sleep infinity", **fields)
@@ -148,7 +148,7 @@ async def test_a_container_that_cannot_be_made(
     assert reported in made["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 
 
-async def test_a_missing_secret_that_comes(api: Client, namespace: str) -> None:
+async def test_pod_starts_once_its_secret_exists(api: Client, namespace: str) -> None:
     wanted = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "late", "key": "k"}}}]
     body = pod(namespace, container("main", 'test "$A" = v; exec sleep infinity', env=wanted))
     made = await run(api, body, lambda status: waits(status) == "CreateContainerConfigError")

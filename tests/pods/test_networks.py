@@ -132,9 +132,7 @@ async def test_only_ready_pods_answer_for_a_service_and_its_names(
     await until_refused(address)
 
 
-async def test_a_service_that_comes_is_known_to_pods_that_run(
-    api: Client, namespace: str, node: Node
-) -> None:
+async def test_service_that_comes_is_known_to_pods_that_run(api: Client, namespace: str, node: Node) -> None:
     url = f"http://late.{namespace}.svc/"
     program = f"from urllib.request import urlopen; print(urlopen('{url}').read())"
     asking = f'until python3 -c "{program}" 2>&-; do :; done'
@@ -167,7 +165,7 @@ async def test_init_containers_have_no_network(api: Client, namespace: str, node
 
 
 @pytest.mark.parametrize("ask_for", [{"exec": {"command": ["cat", "/no"]}}, {"tcpSocket": {"port": 9}}])
-async def test_a_container_that_does_not_start_is_restarted(
+async def test_container_that_does_not_start_is_restarted(
     api: Client, namespace: str, ask_for: dict[str, Any]
 ) -> None:
     body = pod(namespace, container("main", "exec sleep infinity", startupProbe={**ask_for, **ALWAYS}))
@@ -219,7 +217,7 @@ def restarted(status: Object) -> bool:
     return bool(main.get("restartCount"))
 
 
-async def test_a_deleted_pod_answers_no_more(api: Client, namespace: str) -> None:
+async def test_deleted_pod_answers_no_more(api: Client, namespace: str) -> None:
     body = pod(namespace, server())
     name = body["metadata"]["name"]
     made = await api.create(SERVICES, service("web", namespace, name), manager="test")

@@ -50,7 +50,7 @@ async def test_init_containers_run_in_order_until_they_succeed(api: Client, name
     assert second["state"]["terminated"]["reason"] == "Completed"
 
 
-async def test_an_init_container_that_fails_for_good_ends_the_pod(api: Client, namespace: str) -> None:
+async def test_init_container_that_fails_for_good_ends_the_pod(api: Client, namespace: str) -> None:
     body = pod(
         namespace,
         container("main", "exec sleep infinity"),
@@ -81,7 +81,7 @@ async def test_an_init_container_that_fails_for_good_ends_the_pod(api: Client, n
         (4, f"{WRITE}; exit 0", "FallbackToLogsOnError", ""),
     ],
 )  # fmt: skip
-async def test_the_termination_message_is_cut_as_a_kubelet_cuts_it(
+async def test_termination_message_is_cut_as_a_kubelet_cuts_it(
     api: Client, namespace: str, containers: int, script: str, policy: str, reported: str
 ) -> None:
     others = [container(f"init-{number}", "true") for number in range(containers - 1)]
@@ -96,7 +96,7 @@ async def test_the_termination_message_is_cut_as_a_kubelet_cuts_it(
     assert made["status"]["containerStatuses"][0]["state"]["terminated"].get("message", "") == reported
 
 
-async def test_an_image_that_cannot_be_pulled(api: Client, namespace: str, node: Node) -> None:
+async def test_pod_starts_once_its_image_can_be_pulled(api: Client, namespace: str, node: Node) -> None:
     late = Image(f"example.com/{namespace}:1", command=("sleep", "infinity"), user=1001)
     made = await run(
         api, pod(namespace, {"name": "main", "image": late.name}), lambda s: waits(s) == "ImagePullBackOff"
@@ -120,7 +120,7 @@ async def test_an_image_that_cannot_be_pulled(api: Client, namespace: str, node:
         (["no-such-program"], 128, "StartError", "executable file not found in $PATH"),
     ],
 )
-async def test_a_container_that_ends_is_started_again(
+async def test_container_that_ends_is_started_again(
     api: Client, namespace: str, command: list[str], code: int, reason: str, message: str
 ) -> None:
     body = pod(namespace, {"name": "main", "image": PLAIN.name, "command": command})
@@ -137,7 +137,7 @@ async def test_a_container_that_ends_is_started_again(
     )
 
 
-async def test_a_pod_that_fits_nowhere(api: Client, namespace: str) -> None:
+async def test_pod_without_a_fitting_node_is_unschedulable(api: Client, namespace: str) -> None:
     body = pod(namespace, container("main", "true"), nodeSelector={"gpu": "yes"})
     made = await run(api, body, lambda status: status.get("conditions"))
     [condition] = made["status"]["conditions"]
@@ -203,7 +203,7 @@ async def test_deleted_pod_runs_its_hook_before_sigterm(api: Client, namespace: 
     assert reported == ["hook begins", "hook ends", "asked to end"]
 
 
-async def test_a_hook_that_takes_longer_than_the_grace_is_cut(api: Client, namespace: str) -> None:
+async def test_hook_that_takes_longer_than_the_grace_is_cut(api: Client, namespace: str) -> None:
     hook = {"exec": {"command": ["sleep", "infinity"]}}
     main = container("main", "exec sleep infinity", lifecycle={"preStop": hook})
     made = await run(api, pod(namespace, main), READY)
@@ -213,7 +213,7 @@ async def test_a_hook_that_takes_longer_than_the_grace_is_cut(api: Client, names
     await until(api, PODS, made["metadata"]["name"], namespace, lambda found: found is None)
 
 
-async def test_a_container_that_uses_more_memory_than_it_may_is_killed(api: Client, namespace: str) -> None:
+async def test_container_over_its_memory_limit_is_killed(api: Client, namespace: str) -> None:
     # The kubelet may kill the first container before it starts the second one.
     states = ["terminated", "running"]
     script = "python3 -c 'import time; held = bytearray(64 << 20); time.sleep(600)'"

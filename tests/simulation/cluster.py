@@ -67,7 +67,7 @@ class Cluster:
 
 def untimed(status: Object) -> Object:
     """Return a status without times, with its conditions by type."""
-    plain = {key: value for key, value in status.items() if key != "lastHeartbeat"}
+    plain = {key: value for key, value in status.items() if key not in ("lastHeartbeat", "start")}
     conditions = [
         {key: value for key, value in item.items() if key != "lastTransitionTime"}
         for item in status.get("conditions", ())

@@ -16,7 +16,8 @@ from simulation.world import NAMESPACE, component
 PATIENCE: Final = 15.0
 """Seconds within which an undisturbed component shows what it has to show."""
 
-HISTORY: Final = ("observedGeneration", "selection", "conditions", "provider", "selector")
+HISTORY: Final = ("observedGeneration", "selection", "conditions", "provider", "selector", "start")
+"""Fields of a status that depend on what has happened, and when, so that two runs end with others."""
 
 
 class Sampler:
@@ -145,7 +146,17 @@ def ends(facts: Facts) -> list[str]:
         for obj in operator.objects()
         if obj["metadata"].get("deletionTimestamp")
     ]
-    return unsettled + deleting
+    return [*unsettled, *deleting, *_unregistered(facts)]
+
+
+def _unregistered(facts: Facts) -> list[str]:
+    """Return one line for each provider that is about to register again, because the selector then acts on that.
+
+    A provider notices the deletion of its registration with its next heartbeat.
+    """
+    configs = facts.world.server.store.all((names.GROUP, names.PROVIDER_CONFIGS))
+    ready = {obj["metadata"]["name"] for obj in configs if (obj.get("status") or {}).get("ready")}
+    return [f"{name} is not registered as ready" for name in facts.world.providers if name not in ready]
 
 
 def final(facts: Facts, now: float) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ import pytest
 from kubefoundry_sdk.testing._simulated import SimulatedLoop
 from simulation.mutations import MUTATIONS
 from simulation.runner import PROVIDERS, started
-from simulation.steps import Step, drawn
+from simulation.steps import LONG, Step, drawn
 
 DYNAMO = f"kubefoundry-provider-{PROVIDERS[0]}"
 
@@ -33,8 +33,14 @@ FOUND: dict[str, list[Step]] = {
         Step("delete", "m", None, 12.0),
         Step("create", "m", ["cpu", "dynamo"], 2.0),
     ],
+    "registration that returns after the end": [
+        Step("wait", wait=33.0),
+        Step("unregister", wait=1.0),
+        Step("create", LONG, ["gpu", None], 1.0),
+        Step("crash", DYNAMO, 1.0, 6.0),
+    ],
 }
-"""Shortest histories of defects that the simulation found."""
+"""Shortest histories of defects that the simulation found, or that it had itself."""
 
 
 def simulate(*flags: str) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,16 @@ from typing import Any, Final
 
 POD_VALUES: Final[dict[str, Any]] = {
     "model.storage.volumes": [{"name": "weights", "claimName": "weights", "purpose": "modelCache"}],
+    "model.storage.volumes: an image": [
+        {
+            "name": "weights",
+            "image": {"reference": "example.com/llama:1", "pullPolicy": "IfNotPresent"},
+            "purpose": "custom",
+            "mountPath": "/weights",
+            "subPath": "models",
+        }
+    ],
+    "model.storage.uri": "s3://models/llama",
     "model.storage.offline": True,
     "podTemplate.spec.imagePullSecrets": [{"name": "registry"}],
     "podTemplate.spec.serviceAccountName": "engine",
@@ -35,5 +45,5 @@ POD_VALUES: Final[dict[str, Any]] = {
 
 def pod_template(path: str) -> dict[str, Any]:
     """Return a spec with only the value at a path of POD_VALUES."""
-    top, part, field = path.split(".")
+    top, part, field = path.partition(":")[0].split(".")
     return {top: {part: {field: POD_VALUES[path]}}}

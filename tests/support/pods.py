@@ -105,4 +105,5 @@ def _container(state: Object, **more: Any) -> Object:
         "state": state,
         **more,
     }
-    return {"phase": "Running", "containerStatuses": [status]}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": SINCE}
+    return {"phase": "Running", "conditions": [scheduled], "containerStatuses": [status]}

@@ -50,7 +50,6 @@ class Refused(NamedTuple):
 
 _VLLM = "vLLM engine requires GPU (set resources.gpu.count > 0)"
 _ID = "model.id is required when source is huggingface"
-_TYPE = "engine.type is required"
 _BOTH = "Disaggregated mode requires scaling.prefill and scaling.decode"
 _REST = "Disaggregated mode does not use resources (set scaling.prefill.memory and scaling.decode.memory)"
 _ONE = "Disaggregated mode requires scaling.replicas 1 (set scaling.prefill.replicas and scaling.decode.replicas)"
@@ -78,6 +77,12 @@ def _stored(*volumes: Spec, **fields: Any) -> Spec:
 
 
 _MODEL_CACHE = {"name": "a", "claimName": "a", "purpose": "modelCache"}
+_ONE_CLAIM = (
+    "a volume requires exactly one of claimName (an existing claim), claimTemplate (a claim that is created), image "
+    "(the files of an OCI image)"
+)
+_IMAGE = {"image": {"reference": "example.com/weights:1"}}
+_IN_BUCKET = {"uri": "s3://models/llama"}
 _COMPILATION_CACHE = {"name": "b", "claimName": "b", "purpose": "compilationCache"}
 _MODEL_VARIABLES = (
     "env may not set HF_HOME, HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, LLAMA_CACHE beside a volume with purpose "
@@ -150,8 +155,6 @@ REFUSED: Final = (
     Refused(
         "no replicas of the whole", changed(DISAGGREGATED, scaling__replicas=0), "scaling.replicas", _ONE
     ),
-    Refused("no engine", changed(AGGREGATED, engine=GONE), "engine.type", _TYPE),
-    Refused("no engine type", changed(AGGREGATED, engine={"contextLength": 1}), "engine.type", _TYPE),
     Refused("no model", changed(AGGREGATED, model=GONE), "model.id", _ID),
     Refused("empty model id", changed(AGGREGATED, model__id=""), "model.id", _ID),
     Refused(
@@ -250,6 +253,47 @@ REFUSED: Final = (
         _stored(_COMPILATION_CACHE, {**_COMPILATION_CACHE, "name": "a"}),
         "model.storage.volumes",
         "at most one volume may have purpose compilationCache",
+    ),
+    Refused(
+        "volume without a claim",
+        _stored({"name": "a", "purpose": "modelCache"}),
+        "model.storage.volumes",
+        _ONE_CLAIM,
+    ),
+    Refused(
+        "volume with two claims",
+        _stored({**_MODEL_CACHE, "claimTemplate": {"size": "1Gi"}}),
+        "model.storage.volumes",
+        _ONE_CLAIM,
+    ),
+    Refused(
+        "volume with a claim and an image",
+        _stored({**_MODEL_CACHE, **_IMAGE}),
+        "model.storage.volumes",
+        _ONE_CLAIM,
+    ),
+    Refused(
+        "compilation cache in an image",
+        _stored({"name": "a", "purpose": "compilationCache", **_IMAGE}),
+        "model.storage.volumes",
+        "an image is read-only, and an engine writes to its compilation cache: use a claim for purpose "
+        "compilationCache",
+    ),
+    Refused(
+        "object storage of an image's model",
+        changed(AGGREGATED, model__source="custom", model__storage=_IN_BUCKET, image="example.com/engine:1"),
+        "model.storage.uri",
+        "the image contains the model when source is custom: remove model.storage.uri",
+    ),
+    *(
+        Refused(
+            f"object storage beside {name}",
+            changed(AGGREGATED, model__storage={**_IN_BUCKET, **storage}),
+            "model.storage.uri",
+            "the engine reads the model from model.storage.uri and not from the hub: remove model.storage.offline "
+            "and the volume with purpose modelCache",
+        )
+        for name, storage in (("offline", {"offline": True}), ("a model cache", {"volumes": [_MODEL_CACHE]}))
     ),
     Refused(
         "custom volume without a path",

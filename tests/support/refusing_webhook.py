@@ -40,6 +40,7 @@ async def refusing(
     operations: Sequence[str] = ("CREATE", "UPDATE"),
     statuses: bool = True,
     user: str = "",
+    until: asyncio.Event | None = None,
 ) -> AsyncIterator[asyncio.Event]:
     """Refuse writes of a kind during the block. Yield an event, which is set once one is refused.
 
@@ -54,6 +55,7 @@ async def refusing(
         operations: The operations to refuse. Of a deletion, the object is the one that is stored.
         statuses: Whether to refuse those of the status, too.
         user: Text in the name of the user whose writes are refused; everybody's if it is empty.
+        until: Let the writes wait for this event, and do not refuse them.
     """
     called, refused = asyncio.Event(), asyncio.Event()
 
@@ -65,7 +67,10 @@ async def refusing(
         meant = asked["operation"] in operations and (statuses or not asked.get("subResource"))
         meant = meant and user in asked["userInfo"]["username"]
         if meant and marker in json.dumps(asked["object"] or asked["oldObject"]):
-            response |= {"allowed": False, "status": {"code": code, "message": words}}
+            if until:
+                await until.wait()
+            else:
+                response |= {"allowed": False, "status": {"code": code, "message": words}}
             refused.set()
         return web.json_response({**body, "request": None, "response": response})
 
@@ -96,7 +101,7 @@ def _configuration(kind: Kind, namespace: str, url: str, certificate: bytes) -> 
         "metadata": {"name": f"test-{uuid.uuid4().hex[:8]}"},
         "webhooks": [
             {
-                "name": f"test.{kind.crd}",
+                "name": f"test.{kind.plural}.{kind.group or 'core'}",
                 "clientConfig": {"url": url, "caBundle": base64.b64encode(certificate).decode()},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "rules": [

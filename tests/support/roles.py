@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_local.suite import NAMESPACE, PROBE
 from support.waiting import SECONDS
 
@@ -52,6 +52,19 @@ def without(plane: ControlPlane, component: str, resource: str, *verbs: str) -> 
         plane.kubectl("replace", "-f", "-", input=json.dumps(role))
         for verb in verbs:
             until_allowed(plane, component, verb, resource, allowed=True)
+
+
+@contextmanager
+def claims_permitted(plane: ControlPlane) -> Iterator[None]:
+    """Let core create claims during the block."""
+    overlay = str(ROOT / "manifests" / "claims")
+    plane.kubectl("apply", "-k", overlay)
+    try:
+        until_allowed(plane, "core", "create", "persistentvolumeclaims", allowed=True)
+        yield
+    finally:
+        plane.kubectl("delete", "-k", overlay)
+        until_allowed(plane, "core", "create", "persistentvolumeclaims", allowed=False)
 
 
 def cut(role: dict[str, Any], resource: str, verbs: Collection[str]) -> dict[str, Any]:

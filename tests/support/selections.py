@@ -113,7 +113,8 @@ class Deployment:
         reported = announcement(self.object, decided)
         for condition in decided.get("conditions", []):
             self.put_condition(condition["type"], **{k: v for k, v in condition.items() if k != "type"})
-        self.status["provider"] = {**self.status.get("provider", {}), **decided.get("provider", {})}
+        others = {key: value for key, value in self.status.get("provider", {}).items() if key != "engine"}
+        self.status["provider"] = {**others, **decided.get("provider", {})}
         self.status["selection"] = decided.get("selection")
         assert decide(self.object, registered) == decided
         assert announcement(self.object, decided) is None

@@ -35,7 +35,11 @@ UNSEEN: Final = {
 OWN: Final = "own-format."
 """Prefix of a value that the selector records in a format of its own."""
 
-IGNORED: Final = {"SEL-4": names.RESELECT_ANNOTATION, "SEL-8": names.PAUSED_ANNOTATION}
+IGNORED: Final = {
+    "SEL-4": names.RESELECT_ANNOTATION,
+    "SEL-8": names.PAUSED_ANNOTATION,
+    "SEL-8 late": names.PAUSED_ANNOTATION,
+}
 """The annotation that is hidden from the decision, by fault."""
 
 
@@ -111,6 +115,14 @@ async def _answered_late(
     return written
 
 
+async def _written_late_if_paused(
+    client: Client, store: Store, kind: Kind, live: Object, fields: Object, *, manager: str
+) -> bool:
+    if names.PAUSED_ANNOTATION in (live["metadata"].get("annotations") or {}):
+        await asyncio.sleep(1)
+    return await status_write(client, store, kind, live, fields, manager=manager)
+
+
 if __name__ == "__main__":
     vars(controller)["decide"] = decide
     if FAULT == "SEL-1 taken":
@@ -121,6 +133,8 @@ if __name__ == "__main__":
         lease.RENEW, lease.DURATION = 3600.0, 7200.0  # type: ignore[misc]
     if FAULT == "SEL-3":
         vars(controller)["is_undecided"] = lambda *_: True
+    if FAULT == "SEL-8 late":
+        vars(controller)["write_status"] = _written_late_if_paused
     if FAULT == "slow":
         vars(controller)["write_status"] = _answered_late
     sys.exit(main.run_selector())

@@ -225,7 +225,7 @@ async def create(api: Client, kind: Kind, namespace: str, body: Object) -> list[
 
 
 @pytest.mark.parametrize(("provider", "crd", "version"), CASES)
-async def test_what_is_created_comes_back(
+async def test_created_objects_are_stored_unchanged(
     provider: str, crd: UpstreamCRD, version: str, api: Client, namespace: str, webhooks: Webhooks
 ) -> None:
     subject = PROVIDERS[provider]

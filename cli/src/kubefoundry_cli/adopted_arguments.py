@@ -7,7 +7,7 @@ Providers read each flag into a field of the spec or into `engine.args`. The sam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
@@ -49,13 +49,17 @@ def _with_arguments(spec: Object) -> Iterator[Object]:
     ]
     for number in range(len(stated) + 1):
         for fields in combinations(stated, number):
-            kept = {key: value for key, value in engine.items() if key not in fields or value is True}
-            moved = {
-                flags[f"engine.{field}"][0]: "" if engine[field] is True else str(engine[field])
-                for field in fields
-            }
-            args = {**(engine.get("args") or {}), **moved}
-            yield {**spec, "engine": {**kept, **({"args": args} if args else {})}}
+            yield {**spec, "engine": _with_moved(engine, fields, flags)}
+
+
+def _with_moved(engine: Object, fields: Sequence[str], flags: Mapping[str, Sequence[str]]) -> Object:
+    """Return the engine with these settings as flags in `args`."""
+    kept = {key: value for key, value in engine.items() if key not in fields or value is True}
+    moved = {
+        flags[f"engine.{field}"][0]: "" if engine[field] is True else str(engine[field]) for field in fields
+    }
+    args = {**(engine.get("args") or {}), **moved}
+    return {**kept, **({"args": args} if args else {})}
 
 
 def _with_extra(spec: Object, extra: list[str]) -> Object:

@@ -268,7 +268,7 @@ def _applied_by(entry: Object, manager: str) -> bool:
     return whose == (manager, "Apply", "")
 
 
-def _bare(dressed: Object, rendered: Object) -> Object:
+def _bare(applied: Object, rendered: Object) -> Object:
     """Return the applied object without owner, namespace, and our labels and annotations, which restart nothing."""
     meta = rendered["metadata"]
     fields = {
@@ -276,7 +276,7 @@ def _bare(dressed: Object, rendered: Object) -> Object:
         for part in ("labels", "annotations")
         if part in meta
     }
-    return {**dressed, "metadata": {**fields, "name": dressed["metadata"]["name"]}}
+    return {**applied, "metadata": {**fields, "name": applied["metadata"]["name"]}}
 
 
 def _changes(provider: Provider, target: Object, live: Object, others: Sequence[str]) -> list[Change]:

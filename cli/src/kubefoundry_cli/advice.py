@@ -30,6 +30,8 @@ UNREPORTED: Final = "its message says what to do"
 ADVICE: Final[dict[str, dict[str, str]]] = {
     VALIDATED: {
         "ValidationFailed": "correct these fields of the spec: until then it is not applied",
+        "ClaimNotReady": "it is tried again at each change, and at least every 6 minutes",
+        "ImageVolumesUnsupported": "the API server is asked again after a minute",
         "ProviderTooOld": "until then the spec is not applied, and what serves keeps serving",
     },
     PROVIDER_SELECTED: {

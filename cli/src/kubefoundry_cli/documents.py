@@ -119,11 +119,14 @@ class VersionDocument(TypedDict):
 
     Attributes:
         kubefoundry: This command line.
+        commit: The commit that this command line was built from, with `-dirty` if its sources differ; missing if that
+            is unknown.
         kubernetes: The API server; missing with --client.
         providers: The reported version of each registered provider; missing without the permission to read them.
     """
 
     kubefoundry: str
+    commit: NotRequired[str]
     kubernetes: NotRequired[str]
     providers: NotRequired[dict[str, str]]
 

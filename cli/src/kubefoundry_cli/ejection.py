@@ -246,22 +246,27 @@ async def remove(session: Session, meta: Mapping[str, Any]) -> None:
     try:
         # Orphan: a controller that still owns an object does not delete it (contract §4.3).
         await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
-        for _ in range(TRIES):
-            current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
-            held = {names.provider_finalizer(provider) for provider in finalizing(current)}
-            if current["metadata"]["uid"] != meta["uid"] or not held:
-                break
-            left = [finalizer for finalizer in current["metadata"]["finalizers"] if finalizer not in held]
-            operations = [*guarded(current), {"op": "replace", "path": "/metadata/finalizers", "value": left}]
-            try:
-                await session.client.json_patch(
-                    MODEL_DEPLOYMENTS, name, namespace, operations, manager=MANAGER
-                )
-                break
-            except ApiError as error:
-                if not error.conflict:
-                    raise
+        await _remove_finalizers(session, meta)
         await change.gone(session, MODEL_DEPLOYMENTS, namespace, name, SECONDS)
     except (ApiError, Unreachable) as error:
         if not (isinstance(error, ApiError) and error.not_found):
             raise of(error, f"delete ModelDeployment '{name}'") from error
+
+
+async def _remove_finalizers(session: Session, meta: Mapping[str, Any]) -> None:
+    """Remove our finalizers from a ModelDeployment that is being deleted. Raises ApiError, Unreachable."""
+    name, namespace = meta["name"], meta["namespace"]
+    for _ in range(TRIES):
+        current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
+        held = {names.provider_finalizer(provider) for provider in finalizing(current)}
+        if current["metadata"]["uid"] != meta["uid"] or not held:
+            return
+        left = [finalizer for finalizer in current["metadata"]["finalizers"] if finalizer not in held]
+        operations = [*guarded(current), {"op": "replace", "path": "/metadata/finalizers", "value": left}]
+        try:
+            await session.client.json_patch(MODEL_DEPLOYMENTS, name, namespace, operations, manager=MANAGER)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+        else:
+            return

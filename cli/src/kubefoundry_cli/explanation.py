@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.engine import on_engine, on_first_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed, published_settings
 from kubefoundry_cli.requested import Requested, all_requested, registered_configs
-from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored, with_denials
+from kubefoundry_cli.selection import Stored, foreseen, pending, settled, stored, with_denials
 from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion, pause
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
+from kubefoundry_sdk._api.engine_choice import effective_engine
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.reasons import VALIDATED
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._provider.contract import Provider as Package
 from kubefoundry_sdk._provider.upstream_kind import Schema
@@ -110,12 +113,21 @@ def explained(
     is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
     decided = obj if is_decided or live is None else foreseen(obj, providers, packages)
     expected, waits = (stored(decided), pending(decided)) if live else (None, None)
-    explanation = explain(asked(obj, providers, packages, expected.left_out if expected else ()), providers)
+    left_out = expected.left_out if expected else ()
+    attempt, decision = settled(obj, providers, packages, left_out)
+    explanation = explain(attempt, providers)
+    if not attempt.is_engine_named:
+        explanation = replace(explanation, decision=decision)
     named = LiveModelDeployment(obj).requested_provider
+    waits_for = _undecided(obj) if expected and not is_decided and not requested.is_edit else None
+    obj = on_engine(
+        obj, effective_engine(decided) or (_named_engine(obj, named, providers) or attempt.engine)
+    )
+    requested = replace(requested, obj=obj)
     provider_verdicts = verdicts(obj, providers, packages, chosen=_chosen(named, expected, explanation))
     selection = expected
-    if expected and not is_decided and not requested.is_edit:
-        selection, waits = None, f"{_undecided(obj)}; after that, {expected}"
+    if waits_for:
+        selection, waits = None, f"{waits_for}; after that, {expected}"
     return Answer(
         requested,
         providers,
@@ -130,10 +142,21 @@ def explained(
     )
 
 
+def _named_engine(obj: Object, named: str | None, providers: Sequence[Provider]) -> str | None:
+    """Return the engine that core selects for the provider that the spec names, None if that is unknown."""
+    supported = next((provider.engines for provider in providers if provider.name == named), None)
+    return None if supported is None else effective_engine(on_first_engine(obj, supported))
+
+
 def _undecided(obj: Object) -> str:
     """Return why the selector has not decided on the stored spec."""
-    if LiveModelDeployment(obj).is_paused:
+    live = LiveModelDeployment(obj)
+    if live.is_paused:
         return pause(obj)
+    validated = live.condition(VALIDATED) or {}
+    is_current = validated.get("observedGeneration") == live.generation
+    if is_current and validated.get("status") == "False" and validated.get("message"):
+        return str(validated["message"])
     return "the selector has not decided yet"
 
 

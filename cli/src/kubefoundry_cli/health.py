@@ -117,13 +117,16 @@ class Health:
     @property
     def text(self) -> str:
         """Return the verdict in one line that begins with the model's name."""
-        why = f": {self.reason}" if self.reason else ""
         todo = f"; {self.remedy}" if self.remedy else ""
         if self.state == "Serving":
             also = f", but {self.reason}" if self.reason else ""
             serves = f"serves generation {self.serves} at {self.endpoint or 'no endpoint'}"
             return f"{self.name} {serves}{also}{todo}"
-        verdict = f"{PHRASES[self.state]}{why}{todo}"
+        why = f": {self.reason}" if self.reason else ""
+        return self._text_of_other(f"{PHRASES[self.state]}{why}{todo}")
+
+    def _text_of_other(self, verdict: str) -> str:
+        """Return the verdict in one line if the newest edit does not serve."""
         refused = self.state == "Refused" and self.serves == self.generation
         if self.serves is None or self.state == "Deleting" or refused:
             return f"{self.name} {verdict}"
@@ -201,21 +204,30 @@ def _outcome(
     obj: Object, conditions: list[Mapping[str, Any]], ready: Mapping[str, Any], newest: int, serves: object
 ) -> Verdict:
     """Return the verdict on an edit that nothing refused: its provider, its upstream object and its pods decide."""
-    for type_, state in SILENCES.items():
-        condition = find(conditions, type_)
-        if condition and is_trouble(condition):
-            return state, _message_of(condition), advice(condition, obj), False
+    if silence := _silence(obj, conditions):
+        return silence
     message = str(mapping(obj.get("status")).get("message") or ready.get("message") or "")
     if serves is not None:
         return _waiting(
             obj, message, hint(f"wait {obj['metadata']['name']}", obj["metadata"].get("namespace")), serves
         )
-    current = ready.get("observedGeneration") == newest
-    if ready.get("reason") == "ScaledToZero" and current:
-        return "ScaledToZero", message, advice(ready, obj), True
-    if ready.get("reason") == "Failed" and current:
-        return "Failed", message or "no message", advice(ready, obj), True
-    return _waiting(obj, message, advice(ready, obj) if current else "", serves)
+    if ready.get("observedGeneration") != newest:
+        return _waiting(obj, message, "", serves)
+    remedy = advice(ready, obj)
+    if ready.get("reason") == "ScaledToZero":
+        return "ScaledToZero", message, remedy, True
+    if ready.get("reason") == "Failed":
+        return "Failed", message or "no message", remedy, True
+    return _waiting(obj, message, remedy, serves)
+
+
+def _silence(obj: Object, conditions: list[Mapping[str, Any]]) -> Verdict | None:
+    """Return the verdict if nobody works on the edit."""
+    for type_, state in SILENCES.items():
+        condition = find(conditions, type_)
+        if condition and is_trouble(condition):
+            return state, _message_of(condition), advice(condition, obj), False
+    return None
 
 
 def _held_by(obj: Object) -> str:

@@ -115,7 +115,9 @@ async def check_helper_names(
             taken = NameTaken(named, provider_manager(provider.name) in managers(live))
             raise Failure(preconditions.name_conflict(taken, meta["uid"]).message)
         if whose == "leaving":
-            notes.append(f"{named} is being deleted: nothing is created before it is gone")
+            is_deleted = live["metadata"].get("deletionTimestamp")
+            state = "is being deleted" if is_deleted else "belongs to an earlier ModelDeployment of this name"
+            notes.append(f"{named} {state}: nothing is created before it is gone")
     return notes
 
 

@@ -160,15 +160,8 @@ def main() -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
-    except NoArgsIsHelpError as error:
-        sys.stderr.write(f"{error.format_message()}\n")
-        sys.exit(error.exit_code)
-    except click.UsageError as error:
-        where = f" ({error.ctx.command_path} --help)" if error.ctx else ""
-        sys.stderr.write(f"error: {printable(error.format_message().rstrip('.'))}{where}\n")
-        sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(error.exit_code)
     except click.Abort:
         # Ctrl-C that the command has not handled itself.
@@ -188,6 +181,17 @@ def main() -> None:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         sys.stderr.write(f"error: internal error: {what}; report it, with what {TRACEBACK}=1 shows\n")
         sys.exit(1)
+
+
+def _show(error: click.ClickException) -> None:
+    """Print a usage error in one line that names the help, and other errors as they print themselves."""
+    if isinstance(error, NoArgsIsHelpError):
+        sys.stderr.write(f"{error.format_message()}\n")
+    elif isinstance(error, click.UsageError):
+        where = f" ({error.ctx.command_path} --help)" if error.ctx else ""
+        sys.stderr.write(f"error: {printable(error.format_message().rstrip('.'))}{where}\n")
+    else:
+        error.show()
 
 
 def _usable_streams() -> None:

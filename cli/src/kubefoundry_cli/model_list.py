@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ssl import SSLContext
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import MANAGER, Target
@@ -48,6 +49,18 @@ async def _list_by_client(target: Target, namespace: str | None) -> list[Object]
         return models
 
 
+def _connection(address: SplitResult, tls: SSLContext | None) -> HTTPConnection:
+    host = str(address.hostname)
+    if tls is None:
+        return HTTPConnection(host, address.port, timeout=DEADLINE)
+    return HTTPSConnection(host, address.port, timeout=DEADLINE, context=tls)
+
+
+def _headers(token: str | None) -> dict[str, str]:
+    authorization = {"Authorization": f"Bearer {token}"} if token else {}
+    return {"Accept": JSON, "User-Agent": MANAGER, **authorization}
+
+
 def _quick_list(who: Credentials, namespace: str | None) -> list[Object] | None:
     """Return all models; None if the client has to list them.
 
@@ -60,16 +73,10 @@ def _quick_list(who: Credentials, namespace: str | None) -> list[Object] | None:
         return None
     url = path(MODEL_DEPLOYMENTS, namespace)
     address = urlsplit(who.server)
-    connection = (
-        HTTPConnection(str(address.hostname), address.port, timeout=DEADLINE)
-        if who.tls is None
-        else HTTPSConnection(str(address.hostname), address.port, timeout=DEADLINE, context=who.tls)
-    )
+    connection = _connection(address, who.tls)
     models, following = list[Object](), ""
     try:
-        token = who.token()
-        authorization = {"Authorization": f"Bearer {token}"} if token else {}
-        headers = {"Accept": JSON, "User-Agent": MANAGER, **authorization}
+        headers = _headers(who.token())
         while True:
             connection.request("GET", f"{address.path}{url}?limit={LIMIT}{following}", headers=headers)
             response = connection.getresponse()

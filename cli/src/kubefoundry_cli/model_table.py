@@ -8,6 +8,7 @@ from typing import Any
 from kubefoundry_cli.health import endpoint, health_of, phase
 from kubefoundry_cli.output import age
 from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.engine_choice import effective_engine
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.untrusted import part
 
@@ -40,8 +41,8 @@ def _row(obj: Object) -> list[str]:
 
 
 def _wide(obj: Object) -> list[str]:
-    fields = (("spec", "model", "id"), ("spec", "engine", "type"), ("status", "message"))
-    return [part(obj, *path).get(name) or "-" for *path, name in fields]
+    values = (part(obj, "spec", "model").get("id"), effective_engine(obj), part(obj, "status").get("message"))
+    return [value or "-" for value in values]
 
 
 def pod_state(status: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._api.kinds import Kind, Object
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+GAP: Final = "   "
+"""The space between two columns of a table."""
+
+USUAL: Final = 80
+"""Columns of a terminal of usual width."""
 
 
 def option(*forms: str) -> Callable[[Command], Command]:
@@ -125,17 +132,44 @@ def _readable() -> type[yaml.SafeDumper]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns as kubectl aligns them; each cell is one line, whatever its text."""
+    """Print columns as kubectl aligns them; each cell is one line, whatever its text.
+
+    On a terminal that is too narrow, print a block of lines for each row instead.
+    """
     shown = [[clean(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in shown) for column in range(len(head))]
+    if rows and _is_too_wide(sum(widths) + len(GAP) * (len(widths) - 1)):
+        _print_blocks(*shown)
+        return
     for row in shown:
         row_of(row, widths)
+
+
+def _is_too_wide(width: int) -> bool:
+    """Check whether a terminal would break most lines of the table. A file or a pipe is never too narrow.
+
+    A terminal of usual width breaks the ends of lines, as those of kubectl.
+    """
+    if sys.stdout is None or not sys.stdout.isatty():
+        return False
+    columns = shutil.get_terminal_size().columns
+    return width > columns and (columns < USUAL or width > 1.5 * columns)
+
+
+def _print_blocks(head: Sequence[str], *rows: Sequence[str]) -> None:
+    """Print a line for each cell, and an empty line between two rows."""
+    width = max(map(len, head)) + 1
+    for number, row in enumerate(rows):
+        if number:
+            print()
+        for title, cell in zip(head, row, strict=True):
+            print(f"{title + ':':{width}} {cell}".rstrip(), flush=True)
 
 
 def row_of(cells: Sequence[str], widths: Sequence[int]) -> None:
     """Print one line of a table, and flush it."""
     padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    print("   ".join(padded).rstrip(), flush=True)
+    print(GAP.join(padded).rstrip(), flush=True)
 
 
 def clean(text: object) -> str:

@@ -54,16 +54,21 @@ def remedy(message: str) -> str:
     refusal = REFUSAL.search(message)
     if refusal is None or refusal["user"] == "system:anonymous":
         return ""
-    reads, namespace = refusal["verb"] in READING, refusal["namespace"]
-    if namespace is None:
+    if refusal["namespace"] is None:
+        reads = refusal["verb"] in READING
         return _in_cluster(refusal["user"], refusal["resource"]) if reads else ""
-    if namespace == SYSTEM_NAMESPACE:
+    return _in_namespace(refusal)
+
+
+def _in_namespace(refusal: re.Match[str]) -> str:
+    """Return the remedy for a refused request in a namespace; empty if no role of ours helps."""
+    if refusal["namespace"] == SYSTEM_NAMESPACE:
         return ADMINISTRATOR
     if refusal["group"] not in OF_A_NAMESPACE:
         return ""
-    only_reads = reads and refusal["resource"] not in EDIT_ONLY and not _will_write()
+    only_reads = refusal["verb"] in READING and refusal["resource"] not in EDIT_ONLY and not _will_write()
     role = "view" if only_reads else "edit"
-    return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], namespace)}"
+    return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], refusal['namespace'])}"
 
 
 def ask_for_edit(user: str, namespace: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.structure import Schema
 from kubefoundry_sdk._api.validation import default, schema, validate
 from kubefoundry_sdk._provider.write.documents import at
 
@@ -37,22 +37,24 @@ def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
         flags: Whether to return command-line arguments as one value per flag. An extra flag then shifts no other
             value, but the order of the arguments is lost.
     """
-    if isinstance(value, Mapping) and value:
-        return {
-            leaf_path: leaf
-            for key, item in value.items()
-            for leaf_path, leaf in leaves(item, (*path, str(key)), flags=flags).items()
-        }
     if flags and (arguments := by_flag(value)) is not None:
         return {(*path, f"[{flag}]"): words for flag, words in arguments.items()}
-    if isinstance(value, list) and value:
-        marks = _marks(value)
-        return {
-            leaf_path: leaf
-            for mark, item in zip(marks, value, strict=True)
-            for leaf_path, leaf in leaves(item, (*path, f"[{mark}]"), flags=flags).items()
-        }
-    return {path: value}
+    if not (children := _children(value)):
+        return {path: value}
+    return {
+        leaf_path: leaf
+        for step, child in children
+        for leaf_path, leaf in leaves(child, (*path, step), flags=flags).items()
+    }
+
+
+def _children(value: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a map or the items of a list, each with its step of the path."""
+    if isinstance(value, Mapping):
+        return [(str(key), item) for key, item in value.items()]
+    if isinstance(value, list):
+        return [(f"[{mark}]", item) for mark, item in zip(_marks(value), value, strict=True)]
+    return []
 
 
 def by_flag(value: Any) -> dict[str, str] | None:
@@ -109,14 +111,21 @@ def origins(spec: Object, render: Render) -> Origins:
     follows: dict[Path, list[str]] = {}
     rigid: dict[str, Any] = {}
     for path in _settable(spec):
-        others = (default(other) for other in _alternatives(spec, path) if not validate(other))
-        rendered = [render(other) for other in others if other != spec]
-        touched = {place for values in rendered if values is not None for place in differing(base, values)}
-        if all(values is None for values in rendered):
+        accepted = list(_accepted(spec, path, render))
+        if not accepted:
             rigid[text(path)] = at(spec, path)
-        for place in touched:
+        for place in set[Path]().union(*(differing(base, values) for values in accepted)):
             follows.setdefault(place, []).append(text(path))
     return Origins(follows, rigid)
+
+
+def _accepted(spec: Object, path: Path, render: Render) -> Iterator[Leaves]:
+    """Yield the upstream values of the valid specs that differ in this field alone."""
+    others = [default(other) for other in _alternatives(spec, path) if not validate(other)]
+    for other in others:
+        values = None if other == spec else render(other)
+        if values is not None:
+            yield values
 
 
 def below(values: Leaves, place: str) -> Leaves:
@@ -142,7 +151,7 @@ def is_within(path: str, place: str) -> bool:
 def differing(left: Leaves, right: Leaves) -> set[Path]:
     """Return the paths at which the two do not have the same value, on either side.
 
-    The SDK's `drift` is apart: it compares only the values of a manifest, and ignores values that an upstream adds.
+    The SDK's `drift` is separate: it compares only a manifest's values, and ignores values that an upstream adds.
     """
     return {path for path in left.keys() | right.keys() if left.get(path, ABSENT) != right.get(path, ABSENT)}
 
@@ -177,23 +186,32 @@ def _fields(value: Any, shape: Schema, path: Path) -> Iterator[Path]:
 def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
     """Yield specs that differ in this field alone: without it, and with other values of its type."""
     yield with_value(spec, path, ABSENT)
-    value, shape = at(spec, path), _shape(path)
+    for value in _other_values(at(spec, path), _shape(path)):
+        yield with_value(spec, path, value)
+
+
+def _other_values(value: Any, shape: Schema) -> list[Any]:
+    """Return other values of the same type."""
     if shape.get("enum"):
-        others: list[Any] = [choice for choice in shape["enum"] if choice != value]
-    elif isinstance(value, bool):
-        others = [not value]
-    elif isinstance(value, int):
-        others = [value + 1, value - 1]
-    elif isinstance(value, str):
-        others = [f"{value}1", f"1{value}"]
-    elif isinstance(value, list):
-        others = [value[:-1], [*value[:-1], *_changed(value[-1:])]]
-    elif isinstance(value, Mapping):
-        others = [{**value, key: changed} for key, item in value.items() for changed in _changed([item])]
-    else:
-        others = []
-    for other in others:
-        yield with_value(spec, path, other)
+        return [choice for choice in shape["enum"] if choice != value]
+    match value:
+        case bool():
+            return [not value]
+        case int():
+            return [value + 1, value - 1]
+        case str():
+            return [f"{value}1", f"1{value}"]
+        case list():
+            return [value[:-1], [*value[:-1], *_changed(value[-1:])]]
+        case Mapping():
+            return _with_changed_entry(value)
+        case _:
+            return []
+
+
+def _with_changed_entry(value: Mapping[str, Any]) -> list[Any]:
+    """Return the mapping with another value of each of its entries in turn."""
+    return [{**value, key: changed} for key, item in value.items() for changed in _changed([item])]
 
 
 def _changed(items: list[Any]) -> list[Any]:

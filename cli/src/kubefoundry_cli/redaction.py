@@ -3,7 +3,7 @@
 A list names the kept fields: unknown fields keep only their name. Free text (messages, log lines) has no such list;
 text that looks like a credential is removed from it.
 
-`llamastack_providers.redaction` is apart: it runs beside a provider and knows the values that it removes.
+`llamastack_providers.redaction` is separate: it runs beside a provider and knows the values that it removes.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ TEXTS: Final = frozenset(
         *("source", "id", "servedName", "image", "count", "gpu", "memory", "cpu", "replicas"),
         *("huggingFaceToken", "operator", "effect", "key", "plural", "group", "scope", "strategy"),
         *("version", "ready", "lastHeartbeat", "upstreamCRDVersion", "purpose", "claimName"),
+        *("size", "storageClassName", "accessMode", "whenDeleted"),
         *("upstreamSchemaHash", "lastTransitionTime", "lastTimestamp", "firstTimestamp", "eventTime"),
         *("uid", "resourceName", "resourceKind", "resourceAPIVersion", "service", "selector"),
         *("selectedReason", "condition", "holderIdentity", "renewTime", "acquireTime"),
         *("serviceAccountName", "startTime", "startedAt", "finishedAt", "engines", "servingModes"),
         *("storedVersions", "finalizers", "imageID", "nodeName", "uri", "gitVersion", "documentation"),
-        *("platform", "state", "text", "message", "note"),
+        *("platform", "state", "text", "message", "note", "pod", "since"),
     }
 )
 """Fields whose text is kept, except parts that look like a credential. `env[].value` is not in the list."""

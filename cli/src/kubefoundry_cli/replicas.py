@@ -36,7 +36,7 @@ async def check_accepted(session: Session, obj: Object, replicas: int) -> None:
         raise invalid(obj, problems, Exit.USAGE)
     after = with_spec(obj, spec)
     try:
-        chosen, _ = await provider_after(session, after)
+        chosen, _, _ = await provider_after(session, after)
     except Failure:
         chosen = provider_of(obj) or ""
     package = installed().get(chosen)

@@ -10,14 +10,16 @@ import click
 
 from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.engine import on_engine, with_kept_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.model import NO_UID, all_from_file, edited, invalid, valid, valid_new, valid_stored
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected, selected_provider, with_spec
+from kubefoundry_sdk._api.engine_choice import effective_engine
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._api.validation import Problem, default
+from kubefoundry_sdk._api.validation import Problem, default, validate
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
 
@@ -55,7 +57,16 @@ async def _stored(session: Session, name: str, edits: Sequence[str]) -> Requeste
     """Return the stored object with the edits. Raises Failure."""
     live = await session.model(name)
     checked = valid(edited(live, edits)) if edits else valid_stored(live)
-    return Requested(live, with_spec(live, checked["spec"]))
+    return Requested(live, _on_kept_engine(with_spec(live, checked["spec"]), live))
+
+
+def _on_kept_engine(obj: Object, live: Object) -> Object:
+    """Return the edited object with the engine that the model keeps. Raises Failure if that cannot run the spec."""
+    obj = with_kept_engine(obj, live)
+    spec = on_engine(obj, None)["spec"]
+    if spec != live["spec"] and (problems := validate(spec)):
+        raise invalid(obj, problems, Exit.USAGE)
+    return obj
 
 
 async def _of_file(session: Session, obj: Object) -> Requested:
@@ -82,7 +93,7 @@ def _applied(obj: Object, live: Object) -> Requested:
     notes = (f"an apply keeps these fields, which the file does not set: {', '.join(left)}",)
     # The edit is that of the stored spec, so `after`, which has the new one, would keep its generation.
     stored = {**after, "spec": live["spec"]}
-    return Requested(live, with_spec(stored, spec), notes if left else ())
+    return Requested(live, _on_kept_engine(with_spec(stored, spec), live), notes if left else ())
 
 
 def _check_version(obj: Object, live: Object) -> None:
@@ -122,8 +133,10 @@ async def registered_configs(session: Session) -> list[Object]:
     return configs
 
 
-async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]:
-    """Return the name of the provider that core and the selector will give the object, and notes.
+async def provider_after(session: Session, obj: Object) -> tuple[str, str | None, list[str]]:
+    """Return the provider and the engine that core and the selector will give the object, and notes.
+
+    The engine is None if it is unknown, because the spec names none, and a provider that is named selects it.
 
     Raises:
         Failure: No provider is selected, or the providers cannot be listed.
@@ -135,14 +148,22 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]
         fallback = named or provider_of(obj)
         if failure.exit_code != Exit.FORBIDDEN or not fallback:
             raise
-        return str(fallback), [f"{failure.message}: whether another provider is selected is unknown"]
+        unknown = f"{failure.message}: whether another provider is selected is unknown"
+        return str(fallback), effective_engine(obj), [unknown]
     if named:
-        return _named_provider(obj, named, sorted(config["metadata"]["name"] for config in configs))
+        kept, notes = _named_provider(obj, named, sorted(config["metadata"]["name"] for config in configs))
+        return kept, effective_engine(obj), notes
+    chosen, engine = _selected_provider(obj, configs)
+    return chosen, engine, []
+
+
+def _selected_provider(obj: Object, configs: Sequence[Object]) -> tuple[str, str | None]:
+    """Return the provider and the engine that the selector will give the object. Raise Failure if it gives none."""
     packages, _ = as_running_all(installed(), configs)
     registered = [provider(config) for config in configs]
     after = foreseen(obj, registered, packages)
     if chosen := selected_provider(after):
-        return chosen, []
+        return chosen, effective_engine(after)
     # The status after the prediction names a provider that keeps the model, which a new model does not have.
     reason = pending(after) if obj.get("status") else selected(obj, registered, packages).text
     raise Failure(

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kubefoundry_cli import upstream
+from kubefoundry_cli.engine import on_engine, on_first_engine
 from kubefoundry_sdk._api import handover, names, reasons
 from kubefoundry_sdk._api.conditions import Condition, condition
+from kubefoundry_sdk._api.engine_choice import effective_engine
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED
@@ -17,6 +19,7 @@ from kubefoundry_sdk._provider.contract import Provider as Package
 from kubefoundry_sdk._provider.registration import registration
 from kubefoundry_selector.candidate import Provider, Request, provider, request
 from kubefoundry_selector.decision import decide
+from kubefoundry_selector.engines import choose, requests
 from kubefoundry_selector.memory import recall
 from kubefoundry_selector.select import Decision, select
 
@@ -76,13 +79,13 @@ def _condition(obj: Object) -> Mapping[str, Any]:
     return selection_condition if current else {}
 
 
-def asked(
+def settled(
     obj: Object,
     registered: Sequence[Provider],
     packages: Mapping[str, Package],
     left_out: Sequence[str] = (),
-) -> Request:
-    """Return the selector's final request.
+) -> tuple[Request, Decision]:
+    """Return the selector's final request and its decision.
 
     If the package of the selected provider refuses the model, that provider is left out, and the selection is
     repeated. A provider whose package is not installed is assumed to accept.
@@ -93,14 +96,16 @@ def asked(
         packages: The installed packages.
         left_out: Providers that are known to have refused the model.
     """
-    refusals = {name: _refusal(packages.get(name), obj) for name in left_out}
+    refusals = {name: _refusal(packages.get(name), on_engine(obj, None)) for name in left_out}
     while True:
-        attempt = request(obj, refusals)
-        chosen = select(attempt, registered).provider
-        refusal = _refusal(packages.get(chosen or ""), obj)
-        if chosen is None or not refusal:
-            return attempt
-        refusals[chosen] = refusal
+        attempts = requests(obj, refusals)
+        decision = choose(attempts, registered, select)
+        fitting = [each for each in attempts.all if decision.engine in (None, each.engine)]
+        attempt = next(iter(fitting), None) or request(obj, refusals)
+        refusal = _refusal(packages.get(decision.provider or ""), on_engine(obj, decision.engine))
+        if decision.provider is None or not refusal:
+            return attempt, decision
+        refusals[decision.provider] = refusal
 
 
 def with_denials(obj: Object, registered: Sequence[Provider]) -> Sequence[Provider]:
@@ -112,8 +117,8 @@ def with_denials(obj: Object, registered: Sequence[Provider]) -> Sequence[Provid
 
 
 def selected(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Decision:
-    """Return the final decision, see `asked`."""
-    return select(asked(obj, registered, packages), registered)
+    """Return the selector's final decision, see `settled`."""
+    return settled(obj, registered, packages)[1]
 
 
 def _refusal(package: Package | None, obj: Object) -> str:
@@ -150,10 +155,13 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
     generation, registered = obj["metadata"]["generation"], with_denials(obj, registered)
     obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
     if named := LiveModelDeployment(obj).requested_provider:
-        if all(candidate.name != named for candidate in registered):
+        supported = next((offered.engines for offered in registered if offered.name == named), None)
+        if supported is None:
             return obj
         chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)
-        return _with_status(obj, {"name": named}, chosen)
+        engine = effective_engine(on_first_engine(obj, supported))
+        is_selected = engine and not LiveModelDeployment(obj).requested_engine
+        return _with_status(obj, {"name": named, **({"engine": engine} if is_selected else {})}, chosen)
     # Each round leaves out one more provider, and the last round changes nothing.
     for _ in range(len(registered) + 3):
         decided = decide(obj, registered)
@@ -182,7 +190,10 @@ def _with_status(obj: Object, chosen: Mapping[str, Any], *written: Condition) ->
     status = obj.get("status") or {}
     types = {entry["type"] for entry in written}
     others = [entry for entry in status.get("conditions") or () if entry.get("type") not in types]
-    of_provider = {**(status.get("provider") or {}), **chosen}
+    kept = dict(status.get("provider") or {})
+    if chosen:
+        kept.pop("engine", None)
+    of_provider = {**kept, **chosen}
     return {**obj, "status": {**status, "provider": of_provider, "conditions": [*others, *written]}}
 
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from kubefoundry_cli.output import clean
-from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.structure import Schema
 from kubefoundry_sdk._api.validation import schema
 
 DEEPEST: Final = 64

@@ -140,10 +140,7 @@ def planned(
     _refuse(provider, deployment, schema)
     upstream_objects = results.render(provider, deployment, schema)
     write_plan = plan(provider, deployment, schema, upstream_objects, live, helpers)
-    before = deepcopy(record.manifest) if record else None
-    if before is not None and live is not None:
-        # Keep the counts of an autoscaler: neither this edit nor our last apply changes them.
-        foreign_values.keep(provider, before, live, None, upstream_objects)
+    before = _applied_manifest(provider, record, live, upstream_objects)
     new = flattened(provider, [manifest.content(item) for item in write_plan.objects], flags=True)
     recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     old, writers = _live_values(provider, schema, before, live, helpers, recorded, new)
@@ -153,25 +150,32 @@ def planned(
     ]
     # The source of a value that follows several fields together, but none of them alone.
     edited = tuple(text(path) for path in sorted(differing(leaves(specs[0]), leaves(specs[-1]))))
-    changes = tuple(
-        Change(
-            path,
-            old.get(path, ABSENT),
-            new.get(path, ABSENT),
-            # A value that is only restored comes from no edit.
-            ()
-            if path in writers and recorded.get(path, ABSENT) == new.get(path, ABSENT)
-            else _fields(path, sources, edited) or edited,
-            writers.get(path),
-        )
-        for path in sorted(differing(old, new))
-    )
-    unchanged = len(old.keys() & new.keys()) - sum(
-        change.path in old and change.path in new for change in changes
-    )
+    changed = differing(old, new)
+    restored = {path for path in writers if recorded.get(path, ABSENT) == new.get(path, ABSENT)}
+
+    def change(path: Path) -> Change:
+        # A value that is only restored comes from no edit.
+        fields = () if path in restored else _fields(path, sources, edited) or edited
+        return Change(path, old.get(path, ABSENT), new.get(path, ABSENT), fields, writers.get(path))
+
+    changes = tuple(map(change, sorted(changed)))
+    unchanged = len((old.keys() & new.keys()) - changed)
     sentence = compatibility.waiting_note(with_all, deployment, schema, write_plan.main)
     notes = (*upstream_objects.notes, *filter(None, [sentence]))
     return Planned(write_plan, before, changes, unchanged, notes)
+
+
+def _applied_manifest(
+    provider: Provider, record: manifest.Record | None, live: Object | None, upstream_objects: Rendered
+) -> Object | None:
+    """Return the manifest of the last apply with the live counts of an autoscaler, None for a new object."""
+    if record is None:
+        return None
+    applied = deepcopy(record.manifest)
+    if live is not None:
+        # Neither this edit nor our last apply changes the counts of an autoscaler.
+        foreign_values.keep(provider, applied, live, None, upstream_objects)
+    return applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,30 +203,23 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     applied = (
         record.manifest if record else manifest.content(results.render(provider, deployment, schema).main)
     )
-    written = flattened(provider, [{**applied, "kind": live["kind"]}], flags=True)
-    current = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}], flags=True)
+    written, current = _values(provider, {**applied, "kind": live["kind"]}), _values(provider, live)
     source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
-    changed = {
-        place: below(written, f"{live['kind']}.{place}")
-        for place in drift.differences(applied, live, provider.ignored_differences)
-    }
+    drifted: dict[Path, list[str]] = {}
+    for place in drift.differences(applied, live, provider.ignored_differences):
+        for path in below(written, f"{live['kind']}.{place}"):
+            if current.get(path, ABSENT) != written[path]:
+                drifted.setdefault(path, []).append(place)
     counts = Counter(field for path in written for field in source.follows.get(path, ()))
     result = []
     for path, value in sorted(written.items()):
-        name = text(path[1:])
-        drifted = [
-            place for place, paths in changed.items() if path in paths and current.get(path, ABSENT) != value
-        ]
-        by = managed_fields.writer(live, drifted, names.provider_manager(provider.name)) if drifted else None
-        result.append(
-            Value(
-                name,
-                _specific(source.follows.get(path, ()), counts),
-                value,
-                current.get(path, ABSENT) if drifted else value,
-                (by or managed_fields.UNKNOWN) if drifted else None,
-            )
-        )
+        live_value, writer = value, None
+        if path in drifted:
+            live_value = current.get(path, ABSENT)
+            manager = names.provider_manager(provider.name)
+            writer = managed_fields.writer(live, drifted[path], manager) or managed_fields.UNKNOWN
+        fields = _specific(source.follows.get(path, ()), counts)
+        result.append(Value(text(path[1:]), fields, value, live_value, writer))
     return result
 
 
@@ -238,9 +235,13 @@ def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tu
     touched = tuple(field for field in fields if any(is_within(edited_path, field) for edited_path in edited))
     if touched or (fields and not edited):
         return touched or tuple(fields)
-    # A field that the edit does not change is not the cause.
-    rigid = dict.fromkeys(field for source in sources for field in source.rigid)
+    return _changed_rigid_fields(sources)
+
+
+def _changed_rigid_fields(sources: Sequence[Origins]) -> tuple[str, ...]:
+    """Return the rigid fields that the edit changes. A field that it does not change is not the cause."""
     first = sources[0].rigid
+    rigid = dict.fromkeys(field for source in sources for field in source.rigid)
     return tuple(
         field for field in rigid if any(source.rigid.get(field) != first.get(field) for source in sources)
     )
@@ -287,21 +288,23 @@ def _live_values(
     if before is None:
         live_values = _values(provider, live)
         return {path: live_values[path] for path in new if path in live_values}, {}
-    current = dict(recorded)
-    writers: dict[Path, str] = {}
-    pairs: list[tuple[Object, Object, Sequence[str]]] = [
-        (record.manifest, helper, ()) for helper in helpers if (record := manifest.applied(helper))
-    ]
     # values of another version of the CRD cannot be compared
-    if before.get("apiVersion") == schema.api_version:
-        pairs.append((before, live, foreign_values.paths(provider)))
-    for applied, live_object, ignored in pairs:
-        for path, (value, writer) in _changed_since(provider, applied, live_object, ignored).items():
-            writers[path] = writer
-            current.pop(path, None)
-            if value is not ABSENT:
-                current[path] = value
-    return current, writers
+    is_comparable = before.get("apiVersion") == schema.api_version
+    ignored = foreign_values.paths(provider)
+    changes = _changes_of_helpers(provider, helpers)
+    changes |= _changed_since(provider, before, live, ignored) if is_comparable else {}
+    current = recorded | {path: value for path, (value, _) in changes.items()}
+    present = {path: value for path, value in current.items() if value is not ABSENT}
+    return present, {path: writer for path, (_, writer) in changes.items()}
+
+
+def _changes_of_helpers(provider: Provider, helpers: Sequence[Object]) -> dict[Path, tuple[Any, str]]:
+    """Return the values of the helpers that others have changed since they were applied, each with its writer."""
+    changes: dict[Path, tuple[Any, str]] = {}
+    for helper in helpers:
+        if record := manifest.applied(helper):
+            changes |= _changed_since(provider, record.manifest, helper, ())
+    return changes
 
 
 def _changed_since(

@@ -44,14 +44,21 @@ async def _writers_by_short_name(
     writers = [
         provider for name, provider in packages.items() if names_kind(given, provider.upstream, short[name])
     ]
-    if writers:
-        return writers
+    if not writers:
+        raise _unknown_kind(given, packages, short)
+    return writers
+
+
+def _unknown_kind(
+    given: str, packages: Mapping[str, Provider], short: Mapping[str, Sequence[str]]
+) -> Failure:
+    """Return the failure that lists the known kinds, with their short names."""
     kinds = {packages[name].upstream.kind: words for name, words in short.items()}
     shown = ", ".join(
         f"{kind} ({', '.join(words)})" if words else kind for kind, words in sorted(kinds.items())
     )
     names = [word for kind, words in kinds.items() for word in (kind.lower(), *words)]
-    raise Failure(
+    return Failure(
         f"no provider package that is installed with this command writes {given} (known: {shown or 'none'})"
         f"{suggestion(given.lower(), names)}",
         Exit.USAGE,

@@ -10,12 +10,14 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubefoundry_core import lead_time
+from kubefoundry_core.claims import Claims, Outcome
 from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
 from kubefoundry_core.events import announcements
+from kubefoundry_core.image_volumes import ImageVolumes
 from kubefoundry_core.metrics import ProviderGauges, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
@@ -25,7 +27,7 @@ from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk._api.validation import Problem, validate
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime import logs, status
 from kubefoundry_sdk._runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk._runtime.paced_queue import PacedQueue
 from kubefoundry_sdk._runtime.process import Process, loop_time
@@ -74,6 +76,8 @@ class Controller:
         self._release_at: dict[Key, float] = {}
         self._valid: dict[Key, str] = {}
         """Digests of valid specs, which are not validated again: most events change only a status."""
+        self._claims = Claims(process.client, process.recorder, self._clock, self._queue.add)
+        self._image_volumes = ImageVolumes(process.client, process.namespace, self._clock)
         self._timeout = process.options.finalizer_timeout
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
@@ -85,6 +89,7 @@ class Controller:
         self._leases.subscribe(lambda key, obj: self._check_lease())
         # Health changes reach the deployments one at a time, and only on the leader.
         process.while_leading("news", self._paced_queue.run)
+        process.while_leading("claims", self._claims.run)
 
     def registered(self) -> dict[str, Object]:
         """Return the InferenceProviderConfigs by name."""
@@ -130,6 +135,7 @@ class Controller:
             self._deletions.pop(key, None)
             self._release_at.pop(key, None)
             self._valid.pop(key, None)
+            self._claims.forget(key)
             return None
         try:
             waits: list[float | None] = []
@@ -145,8 +151,12 @@ class Controller:
                 ]
                 live = self._deployments.get(key)
             # Write the status first: a dead manager cannot release a condition while core co-owns a part of it.
-            if live and await self._write_status(key, live, unreported):
-                live = self._deployments.get(key)
+            if live:
+                problems = self._problems(key, live)
+                volumes = Outcome() if problems else await self._settle_volumes(key, live)
+                waits.append(volumes.wait)
+                if await self._write_status(key, live, unreported, problems, volumes):
+                    live = self._deployments.get(key)
             if live:
                 waits += [await self._release_dead_managers(live), self._release_in(key, live)]
         except ApiError as error:
@@ -156,19 +166,37 @@ class Controller:
             return None
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _write_status(self, key: Key, live: Object, unreported: bool) -> bool:
+    async def _settle_volumes(self, key: Key, live: Object) -> Outcome:
+        """Return the state of the volumes of `model.storage`. A claim is created only if the others can be used."""
+        images = await self._image_volumes.check(live)
+        return images if images.problem else await self._claims.settle(key, live)
+
+    async def _write_status(
+        self, key: Key, live: Object, unreported: bool, problems: Sequence[Problem], volumes: Outcome
+    ) -> bool:
         """Write core's fields if they differ, and return whether they did.
 
         Args:
             key: The key of the ModelDeployment.
             live: The ModelDeployment.
             unreported: See `Surroundings`.
+            problems: The problems of the spec.
+            volumes: The state of the volumes of `model.storage`.
         """
         # A deployment that still waits for its paced report keeps the last report.
         health = {} if key in self._paced_queue else self._healths
         altered = bool(self._deployments.altered.text(key))
-        surroundings = Surroundings(self._providers.registered(), self._selector, health, unreported, altered)
-        desired = decide(live, surroundings, self._problems(key, live))
+        surroundings = Surroundings(
+            registered=self._providers.registered(),
+            selector=self._selector,
+            engines=self._providers.engines(),
+            health=health,
+            unreported=unreported,
+            altered=altered,
+            volume_problem=volumes.problem,
+            volume_reason=volumes.reason,
+        )
+        desired = decide(live, surroundings, problems)
         client, store = self._process.client, self._deployments
         # Nothing is shared if core has to write the phase itself: it takes these fields over from a provider that
         # does not report a deletion.
@@ -234,18 +262,13 @@ class Controller:
         if invented_finalizers(live, self._providers.lost_in()).issuperset(orphaned.names):
             removed = ", ".join(orphaned.names)
             note = f"Finalizer {removed} removed: no provider of that name is registered or has written to it"
-            log.info("%s/%s: %s", meta["namespace"], meta["name"], note)
             self._process.recorder.event(live, "Normal", "FinalizerRemoved", note)
             if kept:
                 self._deployments.put(stored)
             return orphaned.retry
         log.warning(
-            "removed %s from %s/%s, whose controller has not handled the deletion for %d s; left behind: %s",
-            ", ".join(orphaned.names),
-            meta["namespace"],
-            meta["name"],
-            self._timeout,
-            leftovers,
+            "finalizers removed after a timeout",
+            extra=logs.values(finalizers=orphaned.names, seconds=self._timeout, left=leftovers),
         )
         self._process.recorder.event(
             live,
@@ -272,7 +295,7 @@ class Controller:
             }
             live = await self._process.client.apply_status(MODEL_DEPLOYMENTS, body, manager=manager)
             self._deployments.put(live)
-            log.info("removed the status fields of %s from %s/%s", manager, meta["namespace"], meta["name"])
+            log.info("status fields of a lost provider removed", extra=logs.values(manager=manager))
         return dead.retry
 
     def _deployment_changed(self, key: Key, deployment: Object | None) -> None:

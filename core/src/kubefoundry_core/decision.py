@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubefoundry_core.engine import selected
 from kubefoundry_core.provider_health import Health, provider_healthy
 from kubefoundry_sdk._api import contract_version, handover, managed_fields, names, reasons, validation
 from kubefoundry_sdk._api.conditions import Condition, condition, without_time
@@ -55,6 +56,9 @@ class Surroundings:
         health: Health of providers by name, if it is known and due to be reported.
         unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
         altered: Whether admission changed the last status that core wrote.
+        engines: The engines that each registered provider supports.
+        volume_problem: Why a volume of the model cannot be used, or a claim is not created; empty if all can.
+        volume_reason: The reason of `Validated` for that problem.
     """
 
     registered: Mapping[str, str]
@@ -62,6 +66,9 @@ class Surroundings:
     health: Mapping[str, Health] = field(default_factory=dict)
     unreported: bool = False
     altered: bool = False
+    engines: Mapping[str, Collection[str]] = field(default_factory=dict)
+    volume_problem: str = ""
+    volume_reason: str = reasons.CLAIM_NOT_READY
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +101,23 @@ def decide(
     generation = live.generation
     reason, invalid = _validity(live, surroundings, problems)
     selection = select(deployment, surroundings, valid=not invalid)
-    status: Object = {"provider": selection.provider} if selection.provider else {}
     chosen = selection.provider["name"] if selection.provider else live.provider_name
+    engine = selected(
+        deployment,
+        chosen,
+        surroundings.engines,
+        is_own_choice=selection.provider is not None,
+        valid=not invalid,
+    )
+    of_provider = {**(selection.provider or {}), **({"engine": engine} if engine else {})}
+    status: Object = {"provider": of_provider} if of_provider else {}
     healthy = provider_healthy(
         live.condition(reasons.PROVIDER_HEALTHY),
         [surroundings.health.get(name) for name in providers_of(deployment, chosen)],
         generation=generation,
     )
     validated = condition(reasons.VALIDATED, not invalid, reason, invalid or VALID, generation=generation)
-    conditions = [validated, selection.condition, healthy]
+    conditions = [validated, _naming_engine(live, selection.condition, engine), healthy]
     if not _has_reported(deployment) or _core_reports_deletion(deployment, surroundings):
         phase = "Terminating" if live.is_deleting else "Pending"
         message = _progress(live, surroundings, invalid, chosen, selection.waiting)
@@ -111,16 +126,34 @@ def decide(
     return {**status, "conditions": [each for each in conditions if each]}
 
 
+def _naming_engine(
+    live: LiveModelDeployment, selected_now: Condition | None, engine: str | None
+) -> Condition | None:
+    """Return `ProviderSelected`, with the engine that core selected for a provider that the user named."""
+    if selected_now is None or engine is None or not live.requested_provider:
+        return selected_now
+    if (
+        selected_now["reason"] != "ExplicitlySelected"
+        or selected_now["observedGeneration"] != live.generation
+    ):
+        return selected_now
+    message = f"Provider {live.requested_provider} explicitly selected, engine {engine} auto-selected"
+    return {**selected_now, "message": message}
+
+
 def _validity(
     live: LiveModelDeployment, surroundings: Surroundings, problems: Sequence[validation.Problem] | None
 ) -> tuple[str, str]:
-    """Return the reason of `Validated`, and why the spec is invalid; empty if it is valid."""
+    """Return the reason of `Validated`, and why the spec cannot be applied; empty if it can."""
     if problems is None:
         problems = validation.validate(live.obj.get("spec", {}))
     if problems:
         return "ValidationFailed", "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-    ignored = _ignored_fields(live, surroundings)
-    return reasons.PROVIDER_TOO_OLD if ignored else "ValidationPassed", ignored
+    if ignored := _ignored_fields(live, surroundings):
+        return reasons.PROVIDER_TOO_OLD, ignored
+    if surroundings.volume_problem:
+        return surroundings.volume_reason, surroundings.volume_problem
+    return "ValidationPassed", ""
 
 
 def _progress(
@@ -129,8 +162,10 @@ def _progress(
     """Return the message of a model on which no provider reports."""
     if live.is_deleting:
         return f"Waiting for finalizers: {', '.join(live.finalizers)}"
-    if invalid or live.is_paused:
-        return invalid or names.PAUSED_MESSAGE
+    if live.is_paused and invalid == surroundings.volume_problem:
+        return names.PAUSED_MESSAGE
+    if invalid:
+        return invalid
     if waiting == WAITING and chosen and chosen not in surroundings.registered:
         return not_registered(chosen, surroundings.registered)
     if waiting == WAITING:
@@ -240,14 +275,16 @@ def select(deployment: Object, surroundings: Surroundings, *, valid: bool) -> Se
         return Selection(own_choice, without_time(_shared_with_selector(deployment)), WAITING)
     if current and not own_choice and not _shared_with_selector(deployment):
         return Selection(None, None, WAITING)
-    note = f". Provider {current} keeps the model" if current else ""
+    holder = handover.in_charge(deployment)
+    note = f". Provider {holder} keeps the model" if holder else ""
     return Selection(own_choice, _selected(live, False, "NoSelector", NO_SELECTOR + note), NO_SELECTOR)
 
 
 def _select_requested(
     live: LiveModelDeployment, requested: str, surroundings: Surroundings, *, valid: bool
 ) -> Selection:
-    own_choice, is_new = _written(live.provider), live.provider_name != requested
+    # A status that somebody emptied names no provider. The one that holds the model is not chosen for the first time.
+    own_choice, is_new = _written(live.provider), handover.in_charge(live.obj) != requested
     if is_new and requested not in surroundings.registered:
         message = not_registered(requested, surroundings.registered)
         return Selection(own_choice, _selected(live, False, "ProviderNotRegistered", message), message)

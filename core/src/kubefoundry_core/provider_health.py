@@ -41,6 +41,7 @@ class _Seen:
     Attributes:
         since: The time at which its heartbeat last changed, or at which core first knew of the provider.
         contract: The version of the contract that it states, empty if it states none.
+        engines: The engines that it supports.
         expected: Whether a deployment depends on it and it was never registered.
         trouble: The message about its upstream operator, if that is down.
     """
@@ -48,6 +49,7 @@ class _Seen:
     since: float
     registered: bool = False
     contract: str = ""
+    engines: tuple[str, ...] = ()
     expected: bool = False
     heartbeat: object = None
     changed: bool = False
@@ -92,8 +94,10 @@ class Providers:
         elif heartbeat is not None and heartbeat != seen.heartbeat:
             seen.heartbeat, seen.since, seen.changed = heartbeat, now, True
         seen.see_operator(find(status.get("conditions"), reasons.UPSTREAM_OPERATOR_UP) or {}, now)
-        before, seen.contract = seen.contract, contract_version.stated(config)
-        return is_new or seen.contract != before
+        before, seen.contract = (seen.contract, seen.engines), contract_version.stated(config)
+        engines = part(config, "spec", "capabilities").get("engines")
+        seen.engines = tuple(map(str, engines)) if isinstance(engines, list) else ()
+        return is_new or (seen.contract, seen.engines) != before
 
     def expect(self, name: str) -> bool:
         """Record that a deployment depends on the provider. Return whether the provider is new to core.
@@ -108,6 +112,10 @@ class Providers:
     def registered(self) -> dict[str, str]:
         """Return the version of the contract that each registered provider states, empty if it states none."""
         return {name: seen.contract for name, seen in self._seen.items() if seen.registered}
+
+    def engines(self) -> dict[str, tuple[str, ...]]:
+        """Return the engines that each registered provider supports."""
+        return {name: seen.engines for name, seen in self._seen.items() if seen.registered}
 
     def lost_in(self) -> dict[str, float]:
         """Return the seconds until each provider counts as gone without a heartbeat, 0 if it already does."""

@@ -127,15 +127,19 @@ async def act(request: web.Request) -> web.Response:
         if action.warning and form.get("sure") != "yes":
             values: dict[str, Any] = {"obj": obj, "action": action, "at": request.path, "base": base}
             return page(request, "sure.html", **values)
-        if action.change is not None:
-            replicas = str(form.get("replicas", "")).strip()
-            if operations := action.change(obj, replicas):
-                if action.check is not None:
-                    await action.check(session, obj, int(replicas))
-                await write(session, obj, operations, f"change ModelDeployment '{name}'")
-        else:
-            try:
-                await session.client.delete(MODEL_DEPLOYMENTS, name, meta["namespace"], uid=meta["uid"])
-            except (ApiError, Unreachable) as error:
-                raise of(error, f"delete ModelDeployment '{name}'") from error
+        await _run(session, action, obj, str(form.get("replicas", "")).strip())
     raise web.HTTPSeeOther(base)
+
+
+async def _run(session: Session, action: Action, obj: Object, replicas: str) -> None:
+    """Change or delete the ModelDeployment. Raises Failure."""
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    if action.change is None:
+        try:
+            await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=obj["metadata"]["uid"])
+        except (ApiError, Unreachable) as error:
+            raise of(error, f"delete ModelDeployment '{name}'") from error
+    elif operations := action.change(obj, replicas):
+        if action.check is not None:
+            await action.check(session, obj, int(replicas))
+        await write(session, obj, operations, f"change ModelDeployment '{name}'")

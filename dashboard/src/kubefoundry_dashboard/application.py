@@ -77,7 +77,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     viewer = access.viewer(request)
     if viewer is not None:
         request[VIEWER] = viewer
-    elif not request.path.startswith(OPEN) and not (request.path == "/" and "code" in request.query):
+    elif not _is_open(request):
         return page(request, "sign_in.html", status=401, asks_for=access.asks_for, wrong="")
     if (
         request.method not in ("GET", "HEAD")
@@ -88,6 +88,11 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             request, 403, "the form is out of date, so nothing was done", next_step="Go back and reload."
         )
     return await handler(request)
+
+
+def _is_open(request: web.Request) -> bool:
+    """Check whether the request needs no session: it is part of a sign-in, or returns from one."""
+    return request.path.startswith(OPEN) or (request.path == "/" and "code" in request.query)
 
 
 @web.middleware

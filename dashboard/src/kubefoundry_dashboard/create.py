@@ -15,6 +15,7 @@ from kubefoundry_cli.explanation import Explained
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
+from kubefoundry_cli.requested import registered_configs
 from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
 from kubefoundry_dashboard.page import WRITES, opened, page, status_of
 from kubefoundry_dashboard.verdict import judge_in_cluster
@@ -139,9 +140,18 @@ async def _show_draft(
         except Failure as failure:
             draft.problem = failure.message
     values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "judgement": judgement}
+    values["providers"] = await _provider_names(session)
     return page(
         request, "create.html", status=status, may_create=await _may(request, session, draft), **values
     )
+
+
+async def _provider_names(session: Session) -> list[str]:
+    """Return the names of the registered providers; none if the viewer may not list them."""
+    try:
+        return sorted(str(config["metadata"]["name"]) for config in await registered_configs(session))
+    except Failure:
+        return []
 
 
 async def _may(request: web.Request, session: Session, draft: Draft) -> bool:

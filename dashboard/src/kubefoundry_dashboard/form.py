@@ -11,7 +11,7 @@ from kubefoundry_cli.output import as_yaml
 from kubefoundry_cli.spec_path import with_value
 from kubefoundry_sdk._api import foreign_yaml, spec_limits
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.structure import Schema
 from kubefoundry_sdk._api.validation import schema
 
 FIRST: Final = (

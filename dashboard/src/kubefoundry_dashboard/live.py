@@ -145,7 +145,7 @@ async def models(request: web.Request) -> web.StreamResponse:
                 continue
             version = payload["metadata"]["resourceVersion"]
             if kind in ("ADDED", "MODIFIED", "DELETED"):
-                row = cells(payload)
+                row = cells(payload, filter_.sort)
                 key = f"{row['NAMESPACE']}/{row['NAME']}"
                 # A changed model may leave the filter, for example by its phase.
                 if kind == "DELETED" or not filter_.matches(row):

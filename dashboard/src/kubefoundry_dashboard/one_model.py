@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from aiohttp import web
@@ -27,6 +28,7 @@ from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.verdict import judge_in_cluster
 from kubefoundry_sdk._api.handover import holders
 from kubefoundry_sdk._api.kinds import CORE_EVENTS, Object
+from kubefoundry_sdk._api.start_text import describe_start
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 routes = web.RouteTableDef()
@@ -94,6 +96,7 @@ async def status(request: web.Request) -> web.Response:
         pods=[(pod, pod_state(pod.get("status") or {})) for pod in pods],
         no_pods=no_pods,
         steps=steps(obj, pods),
+        start=describe_start((obj.get("status") or {}).get("start"), datetime.now(UTC)),
         offered=allowed,
     )
 

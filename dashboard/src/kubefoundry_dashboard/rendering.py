@@ -28,6 +28,17 @@ def block(text: object) -> Markup:
     return Markup.escape("\n".join(clean(line.replace("\t", "    ")) for line in str(text).splitlines()))
 
 
+def code(text: object) -> Markup:
+    """Return one line of text in which words between backticks are marked as code."""
+    parts = shortened(clean(text)).split("`")
+    if len(parts) % 2 == 0:
+        # A backtick without a partner stays as it is.
+        parts[-2:] = ["`".join(parts[-2:])]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
+    )
+
+
 def shortened(text: str) -> str:
     """Leave out the middle of a text longer than LONGEST."""
     half = LONGEST // 2
@@ -52,5 +63,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(age=age, block=block, json=_json, yaml=lambda value: block(as_yaml([value])))
+    templates.filters.update(
+        age=age, block=block, code=code, json=_json, yaml=lambda value: block(as_yaml([value]))
+    )
     return templates

@@ -22,6 +22,7 @@ type spec struct {
 		ID      *string `json:"id"`
 		Storage struct {
 			Volumes []object `json:"volumes"`
+			URI     string   `json:"uri"`
 			Offline bool     `json:"offline"`
 		} `json:"storage"`
 	} `json:"model"`
@@ -134,6 +135,7 @@ func problems(r request) []string {
 		{"podTemplate.spec", isSet(spec.PodTemplate.Spec)},
 		{"podTemplate.container", isSet(spec.PodTemplate.Container)},
 		{"model.storage.volumes", len(spec.Model.Storage.Volumes) > 0},
+		{"model.storage.uri", spec.Model.Storage.URI != ""},
 		{"model.storage.offline", spec.Model.Storage.Offline},
 		{"secrets.huggingFaceToken", spec.Secrets.HuggingFaceToken != ""},
 		{"nodeSelector", len(spec.NodeSelector) > 0},

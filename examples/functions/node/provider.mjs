@@ -14,6 +14,7 @@ const NO_PLACE = [
   'podTemplate.spec',
   'podTemplate.container',
   'model.storage.volumes',
+  'model.storage.uri',
   'model.storage.offline',
   'secrets.huggingFaceToken',
   'nodeSelector',

@@ -24,7 +24,7 @@ def image: .deployment.spec.image // .settings.defaultImages[.deployment.spec.en
 def problems:
   .deployment.spec as $spec
   | ["engine.extraArgs", "resources.cpu", "resources.cpuLimit", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
-     "podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline",
+     "podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.uri", "model.storage.offline",
      "secrets.huggingFaceToken", "nodeSelector", "tolerations"] as $refused
   | [ (select(image == null) | "Widgets has no default image for \($spec.engine.type): set image"),
       ($spec.resources.gpu.type // "nvidia.com/gpu" | select(. != "nvidia.com/gpu")

@@ -25,6 +25,13 @@ LABEL: Final = 63
 LONGEST: Final = 3600
 """The most seconds that may be requested for a provider."""
 
+RESERVED_ID: Final = "remote"
+REGISTERING: Final = frozenset(
+    {"inference", "safety", "vectorIo", "datasetIo", "scoring", "eval", "toolRuntime"}
+)
+"""An id of providers with which a server ends at its start, if the API registers objects, such as models, with their
+providers (llama-stack 0.7.3, core/routing_tables/common.py)."""
+
 SERVICE_PATHS: Final = (f"{layout.SERVICES}/", f"{layout.TOKENS}/")
 PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFECTIVE_CONFIG, tool.FOLDER})
 """Paths of the mounts in the server's container."""
@@ -43,6 +50,7 @@ def refusal(cr: Distribution, settings: Settings) -> str | None:
                     _check_deadline,
                     _check_namespaces,
                     _check_ids,
+                    _check_reserved_id,
                     _check_model_deployments,
                     _check_size,
                     _check_reserved_names,
@@ -113,6 +121,25 @@ def _check_ids(cr: Distribution) -> str | None:
             )
         first_uses[deployment.id] = (f"modelDeployments ('{deployment.name}')", "")
     return None
+
+
+def _check_reserved_id(cr: Distribution) -> str | None:
+    places = [
+        f"externalProviders.{section}"
+        for section, item in cr.spec.providers()
+        if section in REGISTERING and item.provider_id == RESERVED_ID
+    ]
+    places += [
+        f"modelDeployments ('{item.name}')"
+        for item in cr.spec.server.model_deployments
+        if item.id == RESERVED_ID
+    ]
+    if not places:
+        return None
+    return (
+        f"the provider in {places[0]} has the id '{RESERVED_ID}', with which llama-stack ends at its start; set "
+        "another providerId"
+    )
 
 
 def _check_model_deployments(cr: Distribution) -> str | None:

@@ -55,12 +55,12 @@ def with_services(rows: list[Object], states: list[ServiceState], *, server_read
         fields: Object = {
             "mode": state.service.spec.mode,
             "container": own_pods.name if own_pods else state.service.container,
-            "ready": is_installed and state.ready,
+            # Pods of its own are ready, or fail, before the server has any.
+            "ready": state.ready and bool(is_installed or own_pods),
             "restarts": state.restarts,
         }
         if own_pods:
             fields["endpoint"] = own_pods.address
-        # Pods of its own may fail before the server has any.
         if state.failure and (is_installed or own_pods):
             fields["message"] = state.failure.cause
         result.append({**row, **fields})

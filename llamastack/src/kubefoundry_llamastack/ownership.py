@@ -1,7 +1,7 @@
 """Compares a live child with its manifest, and adopts children from the existing operator.
 
 Server-side apply uses one field manager. Fields that the CR no longer requests are removed, because only we
-own them. `kubefoundry_sdk._provider.write.drift` is apart: it compares objects of any CRD, of which nothing is
+own them. `kubefoundry_sdk._provider.write.drift` is separate: it compares objects of any CRD, of which nothing is
 dropped, with the recorded values of the last apply.
 """
 

@@ -1,4 +1,4 @@
-"""Builds the status of a CR, as a pure function of a snapshot (sources §5.1, §5.2; FR-028)."""
+"""Build the status of a CR, as a pure function of a snapshot (sources §5.1, §5.2; FR-028)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         result["routeURL"] = _route(snapshot.ingress)
     if shown:
         result["externalProviderStatus"] = shown
-        result["providersReady"] = f"{sum(row['ready'] for row in shown)}/{len(shown)}"
+        result["providersReady"] = (
+            f"{sum(row['ready'] and row['phase'] == 'Ready' for row in shown)}/{len(shown)}"
+        )
     if rows := [item.row for item in snapshot.resolved]:
         earlier = before.get("modelDeployments")
         result["modelDeployments"] = _stamped(rows, earlier, "name", ("ready",), now)
@@ -93,7 +95,8 @@ def phase(snapshot: Snapshot, counts: Counts, is_failing: bool) -> str:
     if counts.enough:
         return "Ready"
     if is_failing and counts.available == 0:
-        is_waiting = all(item.reason in reasons.WAITING for item in snapshot.obstacles) and snapshot.obstacles
+        causes = [item.reason for item in snapshot.obstacles]
+        is_waiting = bool(causes) and reasons.WAITING.issuperset(causes)
         return "Pending" if is_waiting else "Failed"
     if snapshot.live is None or counts.desired == 0:
         return "Pending"
@@ -274,11 +277,8 @@ def _models(snapshot: Snapshot) -> list[Condition]:
 
 
 def _other_operator(snapshot: Snapshot) -> list[Condition]:
-    return [
-        condition(item.type, False, item.reason, item.message, generation=snapshot.cr.generation)
-        for item in snapshot.obstacles
-        if item.type == reasons.SOLE_OPERATOR
-    ]
+    obstacle = snapshot.obstacle(reasons.SOLE_OPERATOR)
+    return [obstacle] if obstacle else []
 
 
 def _stability(snapshot: Snapshot, now: str) -> list[Condition]:
@@ -290,9 +290,8 @@ def _stability(snapshot: Snapshot, now: str) -> list[Condition]:
 
 def _service(snapshot: Snapshot) -> list[Condition]:
     type_, generation = reasons.SERVICE_READY, snapshot.cr.generation
-    for item in snapshot.obstacles:
-        if item.type == type_:
-            return [condition(type_, False, item.reason, item.message, generation=generation)]
+    if obstacle := snapshot.obstacle(type_):
+        return [obstacle]
     if not snapshot.cr.served:
         return []
     if snapshot.service is None:

@@ -52,8 +52,13 @@ def _problems_of_sidecar(cr: Distribution, sidecar: Sidecar) -> Iterator[str]:
     spec, name = sidecar.spec, _name(sidecar)
     if spec.port is not None and spec.transport != TCP:
         yield f"{name} sets port, which a Unix socket does not have; remove it, or set transport: TCP"
-    for field in ("replicas", "autoscaling", "egress"):
-        if getattr(spec, field) is not None:
+    for field, value in (
+        ("replicas", spec.replicas),
+        ("autoscaling", spec.autoscaling),
+        ("serviceAccountName", spec.service_account_name),
+        ("egress", spec.egress),
+    ):
+        if value is not None:
             yield (
                 f"{name} sets {field}, but it runs in the server's pods (mode: Sidecar); remove it, or set "
                 "mode: Deployment"

@@ -190,7 +190,7 @@ def decide(
         inputs_digest = record.inputs
     elif live is not None and record is None:
         _adopt(cr, body, live, before)
-    _set_replicas(cr, body, live)
+    _set_replicas(cr, body, live, least=0 if record is not None and record.adopted else 1)
     template = body["spec"]["template"]
     if live is None:
         return Workload(body, Record(template, inputs_digest), write=True, template_changed=True)
@@ -318,22 +318,23 @@ def _keep_start_script(cr: Distribution, container: Object, live_container: Obje
         container["command"] = command
 
 
-def _set_replicas(cr: Distribution, body: Object, live: Object | None) -> None:
+def _set_replicas(cr: Distribution, body: Object, live: Object | None, *, least: int) -> None:
     """Set the number of pods, which an autoscaler owns if there is one."""
     if cr.spec.server.autoscaling is None:
         body["spec"]["replicas"] = cr.spec.replicas
-    elif (replicas := kept_replicas(live)) is not None:
+    elif (replicas := kept_replicas(live, least=least)) is not None:
         body["spec"]["replicas"] = replicas
 
 
-def kept_replicas(live: Object | None) -> int | None:
+def kept_replicas(live: Object | None, *, least: int = 1) -> int | None:
     """Return the number of pods to apply beside an autoscaler, None once the field is not ours.
 
     Until the autoscaler has taken it over, we apply the live value. An apply without the field would reset it to 1.
+    Without any pod an autoscaler does nothing, so only an adoption, which changes nothing, keeps our 0.
     """
     if live is None or "f:replicas" not in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
         return None
-    return int(live["spec"].get("replicas", 1))
+    return max(least, int(live["spec"].get("replicas", 1)))
 
 
 def digest(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubefoundry_llamastack import names, ownership
 from kubefoundry_llamastack.memory import Memories
-from kubefoundry_llamastack.names import MANAGER
+from kubefoundry_llamastack.names import LLSD, MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
@@ -60,15 +60,7 @@ class Writer:
         live = store.get(key)
         if live is None:
             return None
-        match ownership.ownership(live, cr.uid):
-            case "ours":
-                return live
-            case "leaving" if not _is_of_other(live, cr):
-                raise Conflict(
-                    f"{kind.kind} '{key[1]}' of an earlier LlamaStackDistribution is still being deleted"
-                )
-            case _:
-                raise Conflict(_taken(kind, key[1]))
+        return _checked(kind, live, cr)
 
     async def put(
         self,
@@ -104,13 +96,11 @@ class Writer:
                 live = await self.take_over(kind, store, live, cr)
             stored = await self._send(kind, manifest, live, exact=exact)
             _check_label(kind, stored)
-        except NameTaken as error:
+        except NameTaken:
             # It may be ours, but have lost the label that we watch.
             namespace, name = key_of(manifest)
             existing = await self.client.get(kind, name, namespace)
-            if ownership.ownership(existing, cr.uid) != "ours":
-                raise Conflict(_taken(kind, name)) from error
-            await self.put(kind, store, manifest, existing, cr, now)
+            await self.put(kind, store, manifest, _checked(kind, existing, cr), cr, now)
             return
         except Refused as error:
             error.retry = refusal.remember(digest, now, error).left
@@ -182,17 +172,37 @@ class Writer:
         return True
 
 
-def _is_of_other(live: Object, cr: Distribution) -> bool:
-    """Check whether the object belongs to a CR of another name, which may stay."""
-    controller = ownership.controller_of(live)
-    return controller is not None and controller.get("name") != cr.name
+def _checked(kind: Kind, live: Object, cr: Distribution) -> Object:
+    """Return the live object if it is ours. Raise Conflict if not."""
+    name, other = live["metadata"]["name"], _other_owner(live, cr)
+    match ownership.ownership(live, cr.uid):
+        case "ours" if not other:
+            return live
+        case "leaving" if not other:
+            raise Conflict(
+                f"{kind.kind} '{name}' of an earlier LlamaStackDistribution is still being deleted"
+            )
+    remedy = "delete it or rename the LlamaStackDistribution"
+    if other:
+        # Its owner would create it again.
+        remedy = (
+            "rename the LlamaStackDistribution, or the provider if it is an object of a provider's service"
+        )
+    raise Conflict(f"{kind.kind} '{name}' already exists and belongs to {other or 'someone else'}; {remedy}")
 
 
-def _taken(kind: Kind, name: str) -> str:
-    return (
-        f"{kind.kind} '{name}' already exists and belongs to someone else; "
-        "delete it or rename the LlamaStackDistribution"
-    )
+def _other_owner(live: Object, cr: Distribution) -> str:
+    """Return the other object that owns the live one, empty without any.
+
+    The names of two CRs and their providers may join to one name. Then an object of a service that has lost its owner
+    reference is the one of the CR in its label.
+    """
+    of_service: Object = {
+        "kind": LLSD.kind,
+        "name": (live["metadata"].get("labels") or {}).get(names.LLSD_LABEL),
+    }
+    owner = ownership.controller_of(live) or of_service
+    return "" if owner.get("name") in (None, cr.name) else f"{owner.get('kind')} '{owner['name']}'"
 
 
 def _check_label(kind: Kind, stored: Object) -> None:

@@ -41,6 +41,32 @@ def started(
 
 
 @pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        (
+            "vllm",
+            "vllm serve s3://models/llama --served-model-name m --load-format runai_streamer --port 8000",
+        ),
+        (
+            "sglang",
+            "python3 -m sglang.launch_server --model-path s3://models/llama --served-model-name m "
+            "--load-format runai_streamer --host 0.0.0.0 --port 8000",
+        ),
+    ],
+)
+def test_model_in_object_storage_keeps_its_name(engine: str, expected: str) -> None:
+    spec = {
+        "model": {"id": "org/m", "storage": {"uri": "s3://models/llama"}},
+        "engine": {"type": engine},
+        "resources": {"gpu": {"count": 1}},
+    }
+
+    engine_container = container(spec)
+
+    assert " ".join([*engine_container["command"], *engine_container["args"]]) == expected
+
+
+@pytest.mark.parametrize(
     ("engine", "settings", "expected"),
     [
         pytest.param(
@@ -151,7 +177,9 @@ def started(
         ),
     ],
 )
-def test_the_command_line(engine: str, settings: dict[str, Any], expected: str) -> None:
+def test_settings_become_the_engines_command_line(
+    engine: str, settings: dict[str, Any], expected: str
+) -> None:
     assert started(engine, **settings) == expected.split()
 
 
@@ -167,7 +195,7 @@ def test_the_command_line(engine: str, settings: dict[str, Any], expected: str) 
         ("llamacpp", "api-prefix", "/v2"),
     ],
 )
-def test_a_server_that_the_probes_would_not_find_is_refused(engine: str, name: str, value: str) -> None:
+def test_server_that_the_probes_would_not_find_is_refused(engine: str, name: str, value: str) -> None:
     spec = {"model": {"id": "org/m"}, "engine": {"type": engine, "args": {name: value}}}
 
     (problem,) = DIRECT.supports(deployment({**spec, "resources": {"gpu": {"count": 1}}}), None)
@@ -179,7 +207,7 @@ def test_a_server_that_the_probes_would_not_find_is_refused(engine: str, name: s
 
 
 @pytest.mark.parametrize(("name", "value"), [("host", "0.0.0.0"), ("host", "::"), ("headless", "false")])
-def test_an_address_that_they_find_is_taken(name: str, value: str) -> None:
+def test_address_that_they_find_is_taken(name: str, value: str) -> None:
     spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm", "args": {name: value}}}
 
     assert DIRECT.supports(deployment({**spec, "resources": {"gpu": {"count": 1}}}), None) == []
@@ -201,7 +229,7 @@ def test_values_stay_entries_of_their_own() -> None:
     assert line[-2:] == ["--chat-template", "a b; $$(rm)"]
 
 
-def test_a_command_of_the_users_is_kubernetes_own() -> None:
+def test_command_of_the_users_is_kubernetes_own() -> None:
     """The kubelet expands it, as it does everywhere: unlike `engine.args`, it is not escaped."""
     command = ["/serve", "--key=$(KEY)", "$$(literal)"]
     overrides = {"name": "direct", "overrides": {"command": command}}
@@ -214,7 +242,7 @@ def test_a_command_of_the_users_is_kubernetes_own() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
-def test_an_image_with_its_model_starts_in_its_own_way(engine: str) -> None:
+def test_image_with_its_model_starts_in_its_own_way(engine: str) -> None:
     spec = {
         "model": {"source": "custom"},
         "image": "example/own:1",

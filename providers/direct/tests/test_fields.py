@@ -123,7 +123,7 @@ def test_every_field_has_a_class_for_every_engine() -> None:
         if row.covers(variant)
     ],
 )
-def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
+def test_provider_does_what_the_table_says(row: Row, variant: str) -> None:
     assert (
         fieldtable.broken_promise(
             row,

@@ -120,9 +120,7 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
         ),
     ],
 )
-def test_a_status_is_read(
-    status: dict[str, Any], desired: int, phase: str, reason: str, message: str
-) -> None:
+def test_status_is_read(status: dict[str, Any], desired: int, phase: str, reason: str, message: str) -> None:
     observation = seen(status, desired)
 
     assert (observation.phase, observation.reason, observation.message) == (phase, reason, message)
@@ -144,7 +142,7 @@ def progressing(replica_set: str) -> dict[str, Any]:
         pytest.param("m-78bff65487", "Failed", id="of the newest spec"),
     ],
 )
-def test_a_refusal_counts_while_the_spec_is_the_refused_one(newest: str, phase: str) -> None:
+def test_refusal_counts_while_the_spec_is_the_refused_one(newest: str, phase: str) -> None:
     refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: violates PodSecurity'}
 
     observation = seen(counts(1, 1, 0, progressing(newest), refused), 1)
@@ -153,7 +151,7 @@ def test_a_refusal_counts_while_the_spec_is_the_refused_one(newest: str, phase: 
     assert ("forbidden" in observation.message) == (phase == "Failed")
 
 
-def test_a_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
+def test_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
     """After a change back to an earlier spec, the Deployment names the ReplicaSet in between."""
     refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: exceeded quota: memory'}
     between = {**progressing("m-7c7b46fbd9"), "reason": "NewReplicaSetAvailable"}
@@ -166,7 +164,7 @@ def test_a_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
     )
 
 
-def test_the_pods_that_are_asked_are_those_of_the_newest_spec() -> None:
+def test_pods_that_are_asked_are_those_of_the_newest_spec() -> None:
     live = {"metadata": {"name": "m"}, "status": counts(2, 1, 0, progressing("m-7c7b46fbd9"))}
     pods = provider(Settings()).pods
 
@@ -175,7 +173,7 @@ def test_the_pods_that_are_asked_are_those_of_the_newest_spec() -> None:
     assert pods.makers({"metadata": {"name": "m"}}) == ["m"]
 
 
-def test_a_paused_deployment_says_what_ends_it() -> None:
+def test_paused_deployment_says_what_ends_it() -> None:
     observation = seen(counts(1, 0, 1), 1, paused=True)
 
     assert observation.message == (
@@ -206,7 +204,7 @@ def test_failed_rollout_is_reported_while_old_pods_serve() -> None:
     assert not seen(counts(2, 1, 1)).update_failed
 
 
-def test_the_count_of_an_autoscaler_is_the_one_that_is_wanted() -> None:
+def test_count_of_an_autoscaler_is_the_one_that_is_wanted() -> None:
     assert seen(counts(5, 5, 4), desired=5).replicas.desired == 5
 
 

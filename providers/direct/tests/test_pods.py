@@ -36,6 +36,12 @@ def stored(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "model": {**spec["model"], "storage": {"volumes": [volume]}}}
 
 
+def templated(spec: dict[str, Any], mode: str) -> dict[str, Any]:
+    template = {"size": "1Gi", "accessMode": mode}
+    volume = {"name": "weights", "claimTemplate": template, "purpose": "modelCache"}
+    return {**spec, "model": {**spec["model"], "storage": {"volumes": [volume]}}}
+
+
 def container(render: Rendered) -> dict[str, Any]:
     main_container: dict[str, Any] = render.main["spec"]["template"]["spec"]["containers"][0]
     return main_container
@@ -53,9 +59,11 @@ def container(render: Rendered) -> dict[str, Any]:
         pytest.param(on_gpus(1, cacheClaim="weights"), 0, 1, id="the only one with a claim"),
         pytest.param(on_gpus(0, replicas=3, cacheClaim="weights"), 0, 1, id="CPU, several with a claim"),
         pytest.param(on_gpus(1, cacheClaim="weights", rollout="surge"), 1, 0, id="stated with a claim"),
+        pytest.param(templated(on_gpus(1), "ReadWriteOnce"), 0, 1, id="a created claim of one node"),
+        pytest.param(templated(on_gpus(1), "ReadWriteMany"), 1, 0, id="a created claim of all nodes"),
     ],
 )
-def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, unavailable: int) -> None:
+def test_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, unavailable: int) -> None:
     assert rendered(spec).main["spec"]["strategy"]["rollingUpdate"] == {
         "maxSurge": surge,
         "maxUnavailable": unavailable,
@@ -76,6 +84,8 @@ def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, 
         (on_gpus(1, cacheClaim="w", rollout="surge"), "needs PersistentVolumeClaim w to be ReadWriteMany"),
         (on_gpus(1, cacheClaim="w", rollout="replace"), "nothing serves meanwhile"),
         (stored(on_gpus(1)), "PersistentVolumeClaim w may be ReadWriteOnce"),
+        (templated(on_gpus(1), "ReadWriteOnce"), "PersistentVolumeClaim m-weights may be ReadWriteOnce"),
+        (templated(on_gpus(1), "ReadWriteMany"), "needs 1 GPU free for a moment"),
         (stored(on_gpus(1, cacheClaim="c")), "PersistentVolumeClaim c, w may be ReadWriteOnce"),
         (stored(on_gpus(1, rollout="surge")), "w to be ReadWriteMany, or ReadOnlyMany with readOnly"),
         (stored(on_gpus(1, replicas=2)), "2 pods mount PersistentVolumeClaim w: pods on several nodes"),
@@ -88,7 +98,7 @@ def test_what_an_update_needs_is_said(spec: dict[str, Any], words: str) -> None:
     assert bool(words) == bool(notes)
 
 
-def test_a_rollout_has_the_time_that_loading_and_draining_take() -> None:
+def test_rollout_has_the_time_that_loading_and_draining_take() -> None:
     spec = rendered(on_gpus(1, startupSeconds=7200, drainSeconds=600)).main["spec"]
     probe = spec["template"]["spec"]["containers"][0]["startupProbe"]
 
@@ -96,7 +106,7 @@ def test_a_rollout_has_the_time_that_loading_and_draining_take() -> None:
     assert spec["progressDeadlineSeconds"] > 7200 + 600
 
 
-def test_a_pod_drains_before_its_server_hears_of_the_end() -> None:
+def test_pod_drains_before_its_server_hears_of_the_end() -> None:
     pod = rendered(on_gpus(1, drainSeconds=90)).main["spec"]["template"]["spec"]
 
     assert pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "90"]
@@ -107,7 +117,7 @@ def test_no_drain_is_no_hook() -> None:
     assert "lifecycle" not in container(rendered(on_gpus(1, drainSeconds=0)))
 
 
-def test_the_users_variables_take_the_place_of_ours() -> None:
+def test_users_variables_take_the_place_of_ours() -> None:
     env = container(rendered({**CPU, "env": [{"name": "HF_HOME", "value": "/mine"}]}))["env"]
 
     assert [item["value"] for item in env if item["name"] == "HF_HOME"] == ["/mine"]
@@ -135,7 +145,7 @@ def test_shared_memory_is_what_the_engine_needs() -> None:
         ("vllm", "nvidia.com/gpu", Settings({}, "r.example/kf"), "r.example/kf/vllm/vllm-openai:v0.18.0"),
     ],
 )
-def test_the_default_image_fits_the_hardware(
+def test_default_image_fits_the_hardware(
     engine: str, gpu: str | None, settings: Settings, image: str
 ) -> None:
     resources = {"resources": {"gpu": {"count": 1, "type": gpu}}} if gpu else {}
@@ -155,13 +165,13 @@ def test_service_and_deployment_find_the_same_pods() -> None:
 
 
 @pytest.mark.parametrize("name", ["m.x", "1m", "m" * 57, "-m"])
-def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
+def test_name_that_no_service_can_have_is_refused(name: str) -> None:
     [problem] = check(provider(Settings()), deployment(CPU, name), SCHEMA).problems
 
     assert name in problem and "create it under another name" in problem
 
 
-def test_the_annotation_that_an_engine_reads_is_ours() -> None:
+def test_annotation_that_an_engine_reads_is_ours() -> None:
     stated = {"metadata": {"annotations": {"kubefoundry.ai/engine-options": "mine"}}}
 
     problems = check(provider(Settings()), deployment({**CPU, "podTemplate": stated}), SCHEMA).problems
@@ -169,7 +179,7 @@ def test_the_annotation_that_an_engine_reads_is_ours() -> None:
     assert len(problems) == 1 and "sets pod annotation kubefoundry.ai/engine-options itself" in problems[0]
 
 
-def test_the_label_that_pods_are_found_by_is_ours() -> None:
+def test_label_that_pods_are_found_by_is_ours() -> None:
     labels = {"podTemplate": {"metadata": {"labels": {"kubefoundry.ai/model-deployment": "other"}}}}
 
     [problem] = check(provider(Settings()), deployment({**CPU, **labels}), SCHEMA).problems

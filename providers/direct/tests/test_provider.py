@@ -17,6 +17,6 @@ def test_provider_rules_have_negative_priority() -> None:
     assert [rule["priority"] < 0 and bool(rule["reason"]) for rule in rules] == [True]
 
 
-def test_an_unknown_engine_is_refused() -> None:
+def test_unknown_engine_is_refused() -> None:
     with pytest.raises(ValueError, match="--default-image vlm=…"):
         build(Namespace(default_images={"vlm": "x:1"}, mirror=""))

@@ -116,7 +116,7 @@ def test_args_are_sorted_entries_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("args", [{"max-model-len": "16"}, {"max_model_len": "16"}])
-def test_an_arg_takes_the_place_of_the_same_flag(args: dict[str, str]) -> None:
+def test_arg_takes_the_place_of_the_same_flag(args: dict[str, str]) -> None:
     line = argv("vllm", contextLength=16, args=args)
 
     assert line.count("16") == 1
@@ -151,7 +151,7 @@ def test_tensor_parallel_size_uses_the_remaining_gpus(
         ("sglang", {"disable-radix-cache": "false"}, [], "--no-disable-radix-cache"),
     ],
 )
-def test_a_flag_has_the_form_that_the_engine_knows(
+def test_flag_has_the_form_that_the_engine_knows(
     engine: str, args: dict[str, str], ending: list[str], not_there: str
 ) -> None:
     line = argv(engine, gpus=2, args=args)
@@ -176,12 +176,12 @@ def test_kv_events(engine: str, runtime: tuple[int, int], flag: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["true", "false", "1"])
-def test_a_served_name_is_never_read_as_a_switch(name: str) -> None:
+def test_served_name_is_never_read_as_a_switch(name: str) -> None:
     assert after(argv("vllm", model={"id": "org/m", "servedName": name}), "--served-model-name") == name
 
 
 @pytest.mark.parametrize("engine", sorted(ARGUMENTS))
-def test_a_custom_image_states_the_model_itself(engine: str) -> None:
+def test_custom_image_states_the_model_itself(engine: str) -> None:
     line = argv(engine, model={"source": "custom", "id": "org/m", "servedName": "x"})
 
     assert "org/m" not in line

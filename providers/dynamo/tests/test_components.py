@@ -80,7 +80,7 @@ def test_runtime_version_where_the_tag_is_no_semantic_version(
 @pytest.mark.parametrize(
     ("assumed", "flag"), [(None, "--is-prefill-worker"), (Version(1, 4), "--disaggregation-mode")]
 )
-def test_the_set_runtime_version_decides_for_tags_without_one(assumed: Version | None, flag: str) -> None:
+def test_set_runtime_version_decides_for_tags_without_one(assumed: Version | None, flag: str) -> None:
     render = rendered(
         V0_7,
         Settings(runtime_version=assumed),
@@ -93,7 +93,7 @@ def test_the_set_runtime_version_decides_for_tags_without_one(assumed: Version |
     assert flag in components(render)[1]["extraPodSpec"]["mainContainer"]["args"]
 
 
-def test_the_image_tag_decides_the_flags_not_the_crd() -> None:
+def test_image_tag_decides_the_flags_not_the_crd() -> None:
     render = rendered(
         V0_7,
         image="r/i:1.0.1",
@@ -119,7 +119,7 @@ def test_default_images_are_of_the_operators_line(schema: Schema, engine: str, i
     assert {part["extraPodSpec"]["mainContainer"]["image"] for part in parts} == {image}
 
 
-def test_a_default_image_of_the_administrator() -> None:
+def test_administrators_default_image_yields_to_a_stated_one() -> None:
     settings = Settings(default_images={"vllm": "mirror/vllm:1.4.0"})
 
     stated = rendered(V1_4, settings, image="r/i:1.0.1")
@@ -139,7 +139,7 @@ def test_default_image_comes_from_the_mirror() -> None:
     }
 
 
-def test_a_custom_image_starts_by_itself() -> None:
+def test_custom_image_starts_by_itself() -> None:
     render = rendered(V1_5, model={"source": "custom"}, image="r/i:1.4.1")
 
     worker = components(render)[1]["podTemplate"]["spec"]["containers"][0]

@@ -140,7 +140,7 @@ def test_every_field_has_a_class_for_every_variant() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.line}-{row.field}")
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
-def test_the_code_keeps_what_the_row_says(row: Row, engine: str) -> None:
+def test_code_keeps_the_promise_of_each_row(row: Row, engine: str) -> None:
     for name, (schema, mode) in VARIANTS.items():
         if not row.covers(name):
             continue

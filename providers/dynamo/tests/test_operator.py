@@ -40,7 +40,7 @@ def started(**manager: Any) -> Object:
         pytest.param({}, {}, id="nothing"),
     ],
 )
-def test_the_release_that_runs(manager: dict[str, Any], reported: dict[str, str]) -> None:
+def test_running_release_is_read_from_the_operator(manager: dict[str, Any], reported: dict[str, str]) -> None:
     assert read(started(**manager)) == reported
 
 

@@ -48,7 +48,7 @@ def crd_with(*versions: tuple[str, bool, bool]) -> dict[str, Any]:
     return document
 
 
-def test_the_stand_in_is_of_1_0() -> None:
+def test_stand_in_is_of_1_0() -> None:
     schema = probe(standin("dynamo").document)
 
     assert isinstance(schema, Schema)

@@ -66,7 +66,7 @@ def test_runtime_version_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         (["--runtime-version", "latest"], "'latest' is not a MAJOR.MINOR.PATCH version"),
     ],
 )
-def test_a_bad_flag_ends_the_process_with_one_line(
+def test_bad_flag_ends_the_process_with_one_line(
     flags: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["kubefoundry-provider-dynamo", *flags])

@@ -49,16 +49,18 @@ def rendered(spec: dict[str, Any], schema: Schema) -> Rendered:
         ),
     ],
 )
-def test_the_set_of_components(schema: Schema, new: dict[str, Any], expected: str | None) -> None:
+def test_changed_set_of_components_is_recreated(
+    schema: Schema, new: dict[str, Any], expected: str | None
+) -> None:
     assert recreate(rendered(SPEC, schema), rendered(new, schema)) == expected
 
 
-def test_the_backend() -> None:
+def test_changed_backend_is_recreated() -> None:
     old, new = rendered(SPEC, V1BETA1), rendered(SPEC, V1BETA1)
     old.main["spec"]["backendFramework"] = "sglang"
 
     assert recreate(old, new) == "Dynamo does not change backendFramework"
 
 
-def test_the_same_components_in_the_next_version_stay() -> None:
+def test_same_components_in_the_next_version_stay() -> None:
     assert recreate(rendered(SPEC, V1ALPHA1), rendered(SPEC, V1BETA1)) is None

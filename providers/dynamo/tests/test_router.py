@@ -64,7 +64,7 @@ def test_none_is_left_to_dynamo_and_said() -> None:
 
 
 @pytest.mark.parametrize(("value", "publishing"), [("kv", ["VllmPrefillWorker"]), ("random", [])])
-def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None:
+def test_users_own_variable_holds(value: str, publishing: list[str]) -> None:
     own = {"name": "DYN_ROUTER_MODE", "value": value}
 
     assert reported(rendered(None, [own, {"name": "A", "value": "b"}])) == (
@@ -73,7 +73,7 @@ def test_the_users_own_variable_holds(value: str, publishing: list[str]) -> None
     )
 
 
-def test_a_variable_from_elsewhere_is_passed_on() -> None:
+def test_variable_from_elsewhere_is_passed_on() -> None:
     own = {"name": "DYN_ROUTER_MODE", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "mode"}}}
 
     assert reported(rendered(None, [own])) == ([own], [])

@@ -42,7 +42,7 @@ def test_plain_deployments_are_supported() -> None:
 
 
 @pytest.mark.parametrize("name", ["1m", "m.x", "-m", "m-", "M"])
-def test_a_name_that_no_service_can_have(name: str) -> None:
+def test_name_that_no_service_can_have_is_refused(name: str) -> None:
     assert [text.split(":")[0] for text in problems(AGGREGATED, name)] == [
         f"name {name} cannot be the beginning of a Service's name, which Dynamo requires"
     ]
@@ -152,7 +152,7 @@ def test_args_that_are_not_the_users(engine: str, arg: str, refused: bool) -> No
     assert [text.startswith(f"engine.args.{arg} ") for text in messages] == [True] * refused
 
 
-def test_the_router_mode_has_one_place() -> None:
+def test_router_mode_has_one_place() -> None:
     env = {"env": [{"name": "DYN_ROUTER_MODE", "value": "random"}]}
     both = {**AGGREGATED, **env, "provider": {"name": "dynamo", "overrides": {"routerMode": "kv"}}}
 

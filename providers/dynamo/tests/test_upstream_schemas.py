@@ -72,5 +72,5 @@ def test_real_crds_take_what_is_rendered(crd: UpstreamCRD, spec: dict[str, Any])
 
 @settings(max_examples=100)
 @given(spec=SPECS)
-def test_the_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
+def test_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
     assert refused(spec, standin("dynamo")) == []

@@ -186,7 +186,7 @@ def test_every_field_has_a_class_in_every_variant() -> None:
         if row.covers(variant)
     ],
 )
-def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
+def test_provider_does_what_the_table_says(row: Row, variant: str) -> None:
     subject = provider_of(row)
     schema = VARIANTS[variant].schema
 
@@ -201,7 +201,7 @@ def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_base_of_every_variant_is_accepted(variant: str) -> None:
+def test_base_of_every_variant_is_accepted(variant: str) -> None:
     """Else a refused row could be refused for another reason."""
     compatibility = check(provider(Settings()), deployment(VARIANTS[variant].base), VARIANTS[variant].schema)
 

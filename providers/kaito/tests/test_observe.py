@@ -76,7 +76,7 @@ def test_generation_above_the_workspaces_proves_nothing(generation: Any, acknowl
     assert (observation.phase, observation.acknowledged) == ("Running", acknowledged)
 
 
-def test_a_workspace_that_is_being_deleted_serves_no_more() -> None:
+def test_workspace_that_is_being_deleted_serves_no_more() -> None:
     serving = {"state": "Ready", "conditions": [condition("InferenceReady=True/Yes: up")]}
 
     observation = observed(serving, deletionTimestamp="2026-11-21T08:18:44Z")
@@ -182,7 +182,7 @@ def test_no_status_makes_it_stumble(status: Any, metadata: Any) -> None:
         ({"targetNodeCount": 2, "conditions": [condition("InferenceReady=True/Yes: up")]}, 1),
     ],
 )
-def test_a_workspace_is_one_replica_on_however_many_nodes(
+def test_workspace_is_one_replica_on_however_many_nodes(
     spec: dict[str, Any], status: dict[str, Any], ready: int
 ) -> None:
     model = deployment({"model": {"id": "o/m"}, "engine": {"type": "vllm"}, **spec}, "gemma")

@@ -77,7 +77,9 @@ def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
         ),
     ],
 )
-def test_the_version_to_write(document: dict[str, Any], expected: Schema | UnsupportedSchema) -> None:
+def test_known_storage_version_is_written(
+    document: dict[str, Any], expected: Schema | UnsupportedSchema
+) -> None:
     assert written(document) == expected
 
 
@@ -90,7 +92,7 @@ def test_optional_fields_become_features() -> None:
     assert probed == Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, INSTANCE_TYPE_DEFAULT}))
 
 
-def test_the_stand_in_is_the_newest_schema() -> None:
+def test_stand_in_is_the_newest_schema() -> None:
     assert probe(upstream.standin("kaito").document) == Schema(
         BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL})
     )

@@ -33,7 +33,7 @@ def container(spec: Spec) -> dict[str, Any]:
     return first
 
 
-def test_a_cpu_model_becomes_a_pod_template() -> None:
+def test_cpu_model_becomes_a_pod_template() -> None:
     """A CPU model on llama.cpp, with memory as request and limit (contract §2) and a probe."""
     result = rendered(
         {
@@ -105,7 +105,7 @@ def test_vllm_model_without_image_becomes_a_preset() -> None:
     }
 
 
-def test_a_vllm_model_with_image_gets_the_engine_options_as_args() -> None:
+def test_vllm_model_with_image_gets_the_engine_options_as_args() -> None:
     result = container(
         {
             "model": {"id": "meta-llama/Llama-3.1-8B-Instruct"},
@@ -134,7 +134,7 @@ def test_a_vllm_model_with_image_gets_the_engine_options_as_args() -> None:
     assert result["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]
 
 
-def test_an_image_of_llama_cpps_own_server_gets_its_options() -> None:
+def test_image_of_llama_cpps_own_server_gets_its_options() -> None:
     result = container(
         {
             "model": {"id": "org/model-gguf"},
@@ -168,7 +168,7 @@ def test_an_image_of_llama_cpps_own_server_gets_its_options() -> None:
         ("llamacpp", LLAMA_SERVER, ["--host", "0.0.0.0", "--port", "5000", "--model", "/models/x"]),
     ],
 )
-def test_a_model_inside_the_image_gets_no_model_argument(engine: str, provider: Any, args: list[str]) -> None:
+def test_model_inside_the_image_gets_no_model_argument(engine: str, provider: Any, args: list[str]) -> None:
     spec = {
         "model": {"source": "custom", "servedName": "ignored"},
         "engine": {"type": engine, "args": {"model": "/models/x"}},
@@ -194,7 +194,7 @@ def test_llama_server_takes_a_host_for_ipv6() -> None:
     assert [line[number + 1] for number, entry in enumerate(line) if entry == "--host"] == ["::"]
 
 
-def test_a_name_that_reads_like_a_switch_stays_a_name() -> None:
+def test_name_that_reads_like_a_switch_stays_a_name() -> None:
     model = {"id": "org/m", "servedName": "true"}
     on_vllm = {"model": model, "engine": {"type": "vllm"}, "image": "example/vllm:1"}
     on_llama_server = {
@@ -208,7 +208,7 @@ def test_a_name_that_reads_like_a_switch_stays_a_name() -> None:
     assert container(on_llama_server)["args"][2:4] == ["--alias", "true"]
 
 
-def test_the_address_of_an_aikit_image_stands_after_a_switch() -> None:
+def test_address_of_an_aikit_image_stands_after_a_switch() -> None:
     """Older AIKit runners read each option and the entry after it; a switch at the end breaks them."""
     spec = {
         "model": {"id": "org/m"},
@@ -227,7 +227,7 @@ def test_the_address_of_an_aikit_image_stands_after_a_switch() -> None:
         ("pipeline_parallel_size", ["--tensor-parallel-size", "2", "--pipeline-parallel-size", "2"]),
     ],
 )
-def test_a_parallel_size_in_args_replaces_the_derived_one(size: str, expected: list[str]) -> None:
+def test_parallel_size_in_args_replaces_the_derived_one(size: str, expected: list[str]) -> None:
     spec = {
         "model": {"id": "org/m"},
         "engine": {"type": "vllm", "args": {size: "2"}},
@@ -252,7 +252,7 @@ def test_a_parallel_size_in_args_replaces_the_derived_one(size: str, expected: l
         ("Falcon-7b", BEFORE_0_9, "falcon-7b"),
     ],
 )
-def test_the_preset_of_a_model(model_id: str, schema: Schema, name: str) -> None:
+def test_model_gets_its_preset(model_id: str, schema: Schema, name: str) -> None:
     spec = {"model": {"id": model_id}, "engine": {"type": "vllm", "trustRemoteCode": True}}
 
     assert rendered(spec, schema).main["inference"]["preset"]["name"] == name
@@ -300,7 +300,7 @@ def test_notes_tell_what_kaito_decides(spec: Spec, reported: list[str]) -> None:
     assert all(words in note for words, note in zip(reported, notes, strict=True))
 
 
-def test_an_administrators_image_replaces_the_presets() -> None:
+def test_administrators_image_replaces_the_presets() -> None:
     spec = {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm"}}
 
     result = rendered(spec, images={"vllm": "example/vllm:2"})

@@ -96,7 +96,7 @@ def hold(crd: UpstreamCRD, data: DataObject) -> None:
 
 @settings(EXAMPLES, max_examples=50)
 @given(data=st.data())
-def test_the_stand_in_takes_what_is_rendered(data: DataObject) -> None:
+def test_stand_in_takes_what_is_rendered(data: DataObject) -> None:
     hold(upstream.standin("kaito"), data)
 
 

@@ -46,7 +46,7 @@ def test_flags_become_settings() -> None:
     assert settings == Settings(provisioning="auto", gpu_instance_type="g", cpu_instance_type="c", images={})
 
 
-def test_a_variable_is_checked_like_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_is_checked_like_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEFOUNDRY_KAITO_PROVISIONING", "sometimes")
 
     with pytest.raises(ArgumentError, match="'sometimes' is neither byo nor auto"):

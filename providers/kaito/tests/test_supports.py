@@ -102,7 +102,7 @@ def test_all_problems_are_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize("flag", ["max-model-len", "max_model_len"])
-def test_an_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
+def test_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
     def messages(value: str) -> list[str]:
         engine = {"type": "vllm", "contextLength": 8192, "args": {flag: value}}
         return supports(deployment({**PRESET, "engine": engine}), NEWEST, Settings())
@@ -121,7 +121,7 @@ AIKIT: dict[str, Any] = {
 }
 
 
-def test_a_file_of_a_repository_is_for_llama_server() -> None:
+def test_file_of_a_repository_is_for_llama_server() -> None:
     server = {**AIKIT, "provider": {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}}
 
     (reported,) = supports(deployment(AIKIT), NEWEST, Settings())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_kuberay.probe import CLAIMS
+from kubefoundry_kuberay.probe import CLAIMS, IMAGE_VOLUMES
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk._provider.contract import Rendered
@@ -20,7 +20,7 @@ from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 from support.pod_values import POD_VALUES
 
 KUBERAY = provider(Settings())
-SCHEMA = Schema("ray.io/v1", frozenset({"suspend", CLAIMS}))
+SCHEMA = Schema("ray.io/v1", frozenset({"suspend", CLAIMS, IMAGE_VOLUMES}))
 ROWS = read(Path(__file__).parents[1] / "README.md")
 
 Spec = dict[str, Any]
@@ -126,12 +126,12 @@ def test_every_field_has_a_class_in_both_modes() -> None:
 
 @pytest.mark.parametrize("variant", BASES)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.line}-{row.field}")
-def test_a_row_keeps_its_promise(row: Row, variant: str) -> None:
+def test_code_keeps_the_promise_of_each_row(row: Row, variant: str) -> None:
     if not row.covers(variant):
         return
     assert broken_promise(row, sample(row, variant), supports, render) is None
 
 
 @pytest.mark.parametrize("variant", BASES)
-def test_the_least_spec_of_a_variant_is_supported(variant: str) -> None:
+def test_least_spec_of_a_variant_is_supported(variant: str) -> None:
     assert supports(BASES[variant]) == ()

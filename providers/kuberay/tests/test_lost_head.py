@@ -102,7 +102,7 @@ def test_nothing_serves_until_the_model_is_loaded_again(
         pytest.param("DEPLOYING", {}, {}, id="nothing is reported"),
     ],
 )
-def test_an_update_does_not_look_like_a_lost_head(
+def test_update_does_not_look_like_a_lost_head(
     application: str | None, head: dict[str, str], more: dict[str, Any]
 ) -> None:
     observation = seen(application, head, **more)

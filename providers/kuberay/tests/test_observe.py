@@ -36,7 +36,7 @@ def asked_for(spec: dict[str, int]) -> Deployment:
         for number, step in enumerate(sequence["steps"], 1)
     ],
 )
-def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
+def test_each_status_is_observed(spec: dict[str, int], step: dict[str, Any]) -> None:
     live: dict[str, Any] = {"metadata": {"generation": step.get("generation", 1)}}
     if "status" in step:
         live["status"] = step["status"]
@@ -93,7 +93,7 @@ def test_scale_selects_workers_of_the_serving_cluster() -> None:
 
 
 @pytest.mark.parametrize(("size", "ready"), [("1", 4), ("2", 2), ("4", 1), ("no number", 1)])
-def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
+def test_worker_may_hold_several_engines(size: str, ready: int) -> None:
     """engine.args may have been edited to what is refused; the object is observed anyway."""
     model = deployment(
         {

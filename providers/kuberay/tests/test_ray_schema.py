@@ -103,7 +103,7 @@ def test_scaling_is_no_new_code_to_serve() -> None:
     assert versions[0] == versions[1] != versions[2]
 
 
-def test_the_autoscaler_knows_what_a_worker_has(spec: Spec) -> None:
+def test_autoscaler_knows_what_a_worker_has(spec: Spec) -> None:
     typed = Deployment("m", "default", "uid", 1, ModelDeploymentSpec.model_validate(spec))
     cluster = ray_cluster(typed, Head(), DEFAULT_IMAGE, ray.__version__)
 

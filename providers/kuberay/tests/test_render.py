@@ -43,7 +43,7 @@ def with_fields(**fields: Any) -> Spec:
     return FULL | fields
 
 
-def test_the_whole_object() -> None:
+def test_whole_object_is_rendered() -> None:
     main = rendered(FULL)
 
     assert {key: main[key] for key in ("apiVersion", "kind", "metadata")} == {
@@ -203,7 +203,7 @@ def test_roles_have_worker_groups_with_a_resource_of_their_own() -> None:
     }
 
 
-def test_a_role_resource_reads_as_the_autoscaler_reads_it() -> None:
+def test_role_resource_reads_as_the_autoscaler_reads_it() -> None:
     """ray/autoscaler/_private/kuberay/autoscaling_config.py: quotes off, backslashes off, JSON of whole numbers."""
     config = cluster(
         {
@@ -219,7 +219,7 @@ def test_a_role_resource_reads_as_the_autoscaler_reads_it() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "ray_cpus"), [(None, "4"), ("500m", "4"), (6, "6"), ("6500m", "7")])
-def test_a_worker_has_ray_cpus_for_its_engines_and_for_serve(cpu: Any, ray_cpus: str) -> None:
+def test_worker_has_ray_cpus_for_its_engines_and_for_serve(cpu: Any, ray_cpus: str) -> None:
     config = cluster(with_fields(resources={"gpu": {"count": 2}, **({"cpu": cpu} if cpu else {})}))
 
     assert config["workerGroupSpecs"][0]["rayStartParams"]["num-cpus"] == ray_cpus
@@ -255,7 +255,7 @@ def test_secrets_for_the_heads_image_are_its_own() -> None:
     assert "imagePullSecrets" not in config["workerGroupSpecs"][0]["template"]["spec"]
 
 
-def test_an_image_that_does_not_say_its_ray_version_is_noted() -> None:
+def test_image_that_does_not_say_its_ray_version_is_noted() -> None:
     kuberay = provider(Settings(default_image="team/engine:1.0.0"))
 
     rendered = kuberay.render(deployment(FULL), SCHEMA)

@@ -139,14 +139,14 @@ def test_scaling_changes_the_replica_count_and_no_argument() -> None:
         ("two words", "two words"),
     ],
 )
-def test_an_engine_argument_gets_its_type(text: str, value: Any) -> None:
+def test_engine_argument_gets_its_type(text: str, value: Any) -> None:
     argument = engine_kwargs(aggregated(args={"some-argument": text}))["some_argument"]
 
     assert (argument, type(argument)) == (value, type(value))
 
 
 @pytest.mark.parametrize("flag", ["revision", "code-revision", "tokenizer_revision"])
-def test_a_revision_of_digits_stays_text(flag: str) -> None:
+def test_revision_of_digits_stays_text(flag: str) -> None:
     arguments = engine_kwargs(aggregated(args={flag: "1234567"}))
 
     assert arguments[flag.replace("-", "_")] == "1234567"
@@ -177,7 +177,7 @@ def test_model_arguments_go_to_the_model_loading_config() -> None:
     assert engine_kwargs(spec) == {"tensor_parallel_size": 1}
 
 
-def test_a_stated_transfer_of_the_cache_replaces_ours() -> None:
+def test_stated_transfer_of_the_cache_replaces_ours() -> None:
     stated = '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'
     args = application(disaggregated(args={"kv-transfer-config": stated}))["args"]
 

@@ -58,12 +58,12 @@ def test_flags() -> None:
     )
 
 
-def test_a_default_image_of_another_engine_is_refused() -> None:
+def test_default_image_of_another_engine_is_refused() -> None:
     with pytest.raises(ValueError, match="--default-image sglang=…: KubeRay runs engine vllm only"):
         from_arguments(parsed(sglang="x"))
 
 
-def test_a_malformed_ray_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_ray_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed("--ray-version", "latest")
 

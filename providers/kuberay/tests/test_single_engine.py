@@ -50,7 +50,7 @@ def seen(replicas: int, application: str, deployments: dict[str, str]) -> Observ
         ("UNHEALTHY", "UNHEALTHY", "Failed"),
     ],
 )
-def test_the_only_engine_is_replaced(application: str, engine: str, phase: str) -> None:
+def test_only_engine_is_replaced(application: str, engine: str, phase: str) -> None:
     observation = seen(1, application, {ENGINE: engine, INGRESS: "HEALTHY"})
 
     assert (observation.phase, observation.replicas.ready) == (phase, 0)

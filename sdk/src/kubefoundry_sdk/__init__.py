@@ -21,33 +21,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_sdk._api.kinds import Object
-    from kubefoundry_sdk._cluster.client import Client
-    from kubefoundry_sdk._cluster.credentials import NoCredentials
-    from kubefoundry_sdk._provider.as_started import from_flags
-    from kubefoundry_sdk._provider.contract import (
-        Capabilities,
-        Deployment,
-        Document,
-        Endpoint,
-        HelperKind,
-        NotReadable,
-        Observation,
-        ObservedPhase,
-        PodDefaults,
-        Propagation,
-        Provider,
-        ReadyReason,
-        Rendered,
-        Replicas,
-        SelectionRule,
-    )
-    from kubefoundry_sdk._provider.embedding import Settings, connect, serve
-    from kubefoundry_sdk._provider.installation import manifest
-    from kubefoundry_sdk._provider.run import run
-    from kubefoundry_sdk._provider.upstream_kind import Operator, Schema, UnsupportedSchema, UpstreamKind
-    from kubefoundry_sdk._provider.upstream_pods import Pods
-    from kubefoundry_sdk._runtime.start import CannotStart
+    from kubefoundry_sdk._api.kinds import Object as Object
+    from kubefoundry_sdk._cluster.client import Client as Client
+    from kubefoundry_sdk._cluster.credentials import NoCredentials as NoCredentials
+    from kubefoundry_sdk._provider.as_started import from_flags as from_flags
+    from kubefoundry_sdk._provider.contract import Capabilities as Capabilities
+    from kubefoundry_sdk._provider.contract import Deployment as Deployment
+    from kubefoundry_sdk._provider.contract import Document as Document
+    from kubefoundry_sdk._provider.contract import Endpoint as Endpoint
+    from kubefoundry_sdk._provider.contract import HelperKind as HelperKind
+    from kubefoundry_sdk._provider.contract import NotReadable as NotReadable
+    from kubefoundry_sdk._provider.contract import Observation as Observation
+    from kubefoundry_sdk._provider.contract import ObservedPhase as ObservedPhase
+    from kubefoundry_sdk._provider.contract import PodDefaults as PodDefaults
+    from kubefoundry_sdk._provider.contract import Propagation as Propagation
+    from kubefoundry_sdk._provider.contract import Provider as Provider
+    from kubefoundry_sdk._provider.contract import ReadyReason as ReadyReason
+    from kubefoundry_sdk._provider.contract import Rendered as Rendered
+    from kubefoundry_sdk._provider.contract import Replicas as Replicas
+    from kubefoundry_sdk._provider.contract import SelectionRule as SelectionRule
+    from kubefoundry_sdk._provider.embedding import Settings as Settings
+    from kubefoundry_sdk._provider.embedding import connect as connect
+    from kubefoundry_sdk._provider.embedding import serve as serve
+    from kubefoundry_sdk._provider.installation import manifest as manifest
+    from kubefoundry_sdk._provider.run import run as run
+    from kubefoundry_sdk._provider.upstream_kind import Operator as Operator
+    from kubefoundry_sdk._provider.upstream_kind import Schema as Schema
+    from kubefoundry_sdk._provider.upstream_kind import UnsupportedSchema as UnsupportedSchema
+    from kubefoundry_sdk._provider.upstream_kind import UpstreamKind as UpstreamKind
+    from kubefoundry_sdk._provider.upstream_pods import Pods as Pods
+    from kubefoundry_sdk._runtime.start import CannotStart as CannotStart
 
     # names that moved, see _MOVED
     from kubefoundry_sdk.crd import Fields as Fields
@@ -78,99 +81,40 @@ if TYPE_CHECKING:
 
     supports = incompatibilities
 
-__all__ = [
-    "CannotStart",
-    "Capabilities",
-    "Client",
-    "Deployment",
-    "Document",
-    "Endpoint",
-    "HelperKind",
-    "NoCredentials",
-    "NotReadable",
-    "Object",
-    "Observation",
-    "ObservedPhase",
-    "Operator",
-    "PodDefaults",
-    "Pods",
-    "Propagation",
-    "Provider",
-    "ReadyReason",
-    "Rendered",
-    "Replicas",
-    "Schema",
-    "SelectionRule",
-    "Settings",
-    "UnsupportedSchema",
-    "UpstreamKind",
-    "connect",
-    "from_flags",
-    "manifest",
-    "run",
-    "serve",
-]
-
 _SOURCES: Final = {
-    "CannotStart": "_runtime.start",
-    "Capabilities": "_provider.contract",
-    "Client": "_cluster.client",
-    "Deployment": "_provider.contract",
-    "Document": "_provider.contract",
-    "Endpoint": "_provider.contract",
-    "HelperKind": "_provider.contract",
-    "NoCredentials": "_cluster.credentials",
-    "NotReadable": "_provider.contract",
-    "Object": "_api.kinds",
-    "Observation": "_provider.contract",
-    "ObservedPhase": "_provider.contract",
-    "Operator": "_provider.upstream_kind",
-    "Pods": "_provider.upstream_pods",
-    "PodDefaults": "_provider.contract",
-    "Propagation": "_provider.contract",
-    "Provider": "_provider.contract",
-    "ReadyReason": "_provider.contract",
-    "Rendered": "_provider.contract",
-    "Replicas": "_provider.contract",
-    "Schema": "_provider.upstream_kind",
-    "SelectionRule": "_provider.contract",
-    "Settings": "_provider.embedding",
-    "UnsupportedSchema": "_provider.upstream_kind",
-    "UpstreamKind": "_provider.upstream_kind",
-    "connect": "_provider.embedding",
-    "from_flags": "_provider.as_started",
-    "manifest": "_provider.installation",
-    "run": "_provider.run",
-    "serve": "_provider.embedding",
+    name: module
+    for module, names in {
+        "_api.kinds": "Object",
+        "_cluster.client": "Client",
+        "_cluster.credentials": "NoCredentials",
+        "_provider.as_started": "from_flags",
+        "_provider.contract": "Capabilities Deployment Document Endpoint HelperKind NotReadable Observation "
+        "ObservedPhase PodDefaults Propagation Provider ReadyReason Rendered Replicas SelectionRule",
+        "_provider.embedding": "Settings connect serve",
+        "_provider.installation": "manifest",
+        "_provider.run": "run",
+        "_provider.upstream_kind": "Operator Schema UnsupportedSchema UpstreamKind",
+        "_provider.upstream_pods": "Pods",
+        "_runtime.start": "CannotStart",
+    }.items()
+    for name in names.split()
 }
-"""The private module of each name."""
+"""The private module of each public name."""
+
+__all__ = sorted(_SOURCES)
 
 _MOVED: Final = {
-    "LAST_WORDS": "pod",
-    "ComponentScaling": "spec",
-    "Derived": "engine",
-    "Fields": "crd",
-    "GpuSpec": "spec",
-    "ModelDeploymentSpec": "spec",
-    "Parallel": "engine",
-    "UpstreamCondition": "status",
-    "aggregated_resources": "pod",
-    "argv": "engine",
-    "by_fields": "crd",
-    "container_resources": "pod",
-    "contradictions": "engine",
-    "count": "status",
-    "declared": "crd",
-    "duration": "flags",
-    "flag": "flags",
-    "literal": "engine",
-    "mapping": "status",
-    "parallel": "engine",
-    "refused_fields": "spec",
-    "secret_env_from": "pod",
-    "supports": "spec:incompatibilities",
-    "text": "status",
-    "upstream_conditions": "status",
+    name: module
+    for module, names in {
+        "crd": "Fields by_fields declared",
+        "engine": "Derived Parallel argv contradictions literal parallel",
+        "flags": "duration flag",
+        "pod": "LAST_WORDS aggregated_resources container_resources secret_env_from",
+        "spec": "ComponentScaling GpuSpec ModelDeploymentSpec refused_fields",
+        "spec:incompatibilities": "supports",
+        "status": "UpstreamCondition count mapping text upstream_conditions",
+    }.items()
+    for name in names.split()
 }
 """Names of 0.2 that moved: the public module of each, and the name there if it is another one. They go with 0.4."""
 

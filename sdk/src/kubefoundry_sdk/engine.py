@@ -27,10 +27,19 @@ from kubefoundry_sdk._provider.command_line import (
     literal,
     repetitions,
 )
+from kubefoundry_sdk._provider.model_location import (
+    LOAD_FORMAT,
+    STREAMER,
+    loader,
+    location_problems,
+    model_location,
+)
 
 __all__ = [
     "DATA_PARALLEL",
+    "LOAD_FORMAT",
     "PIPELINE_PARALLEL",
+    "STREAMER",
     "TENSOR_PARALLEL",
     "Derived",
     "Parallel",
@@ -44,6 +53,9 @@ __all__ = [
     "is_switch",
     "json_value",
     "literal",
+    "loader",
+    "location_problems",
+    "model_location",
     "parallel",
     "repetitions",
     "reserved",

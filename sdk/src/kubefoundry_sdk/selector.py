@@ -10,182 +10,118 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_sdk._api.conditions import Condition, ConditionStatus, clip, condition, find, is_true
-    from kubefoundry_sdk._api.contract_version import ignored_fields
-    from kubefoundry_sdk._api.contract_version import stated as stated_contract
-    from kubefoundry_sdk._api.handover import holders
-    from kubefoundry_sdk._api.handover import states as has_reported
-    from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
-    from kubefoundry_sdk._api.live import LiveModelDeployment
-    from kubefoundry_sdk._api.names import (
-        CREATOR_ANNOTATION,
-        CREATOR_GROUPS_ANNOTATION,
-        PROVIDERS_ANNOTATION,
-        RESELECT_ANNOTATION,
-        SELECTOR_LEASE,
-        SELECTOR_MANAGER,
-    )
-    from kubefoundry_sdk._api.reasons import (
-        EXPLICIT_SELECTION,
-        PROVIDER_COMPATIBLE,
-        PROVIDER_SELECTED,
-        PROVIDER_TOO_OLD,
-        READY,
-        RESOURCE_CREATED,
-        RULES_VALID,
-        UPSTREAM_READY,
-        VALIDATED,
-    )
-    from kubefoundry_sdk._api.validation import default as with_defaults
-    from kubefoundry_sdk._cluster.credentials import Credentials
-    from kubefoundry_sdk._cluster.credentials import load as load_credentials
-    from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
-    from kubefoundry_sdk._cluster.errors import Cause as ErrorCause
-    from kubefoundry_sdk._cluster.errors import Details as ErrorDetails
-    from kubefoundry_sdk._cluster.reflector import Sink
-    from kubefoundry_sdk._runtime.health import Check
-    from kubefoundry_sdk._runtime.health import serve as serve_health
-    from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
-    from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
-    from kubefoundry_sdk._runtime.options import heartbeat_timeout as add_heartbeat_timeout
-    from kubefoundry_sdk._runtime.options import parser as argument_parser
-    from kubefoundry_sdk._runtime.process import Process, SetUp
-    from kubefoundry_sdk._runtime.process import run as run_process
-    from kubefoundry_sdk._runtime.selections import SELECTIONS
-    from kubefoundry_sdk._runtime.status import keep as keep_status
-    from kubefoundry_sdk._runtime.status import write as write_status
-    from kubefoundry_sdk._runtime.store import Arrived, Key, Store, Subscriber
-    from kubefoundry_sdk._runtime.supervision import Work, supervise
-    from kubefoundry_sdk._runtime.workqueue import Failed, Reconcile, WorkQueue
+    from kubefoundry_sdk._api import contract_version, handover, validation
+    from kubefoundry_sdk._api.conditions import Condition as Condition
+    from kubefoundry_sdk._api.conditions import ConditionStatus as ConditionStatus
+    from kubefoundry_sdk._api.conditions import clip as clip
+    from kubefoundry_sdk._api.conditions import condition as condition
+    from kubefoundry_sdk._api.conditions import find as find
+    from kubefoundry_sdk._api.conditions import is_true as is_true
+    from kubefoundry_sdk._api.contract_version import ignored_fields as ignored_fields
+    from kubefoundry_sdk._api.engine_choice import effective_engine as effective_engine
+    from kubefoundry_sdk._api.engine_choice import engine_problems as engine_problems
+    from kubefoundry_sdk._api.engine_choice import with_engine as with_engine
+    from kubefoundry_sdk._api.handover import holders as holders
+    from kubefoundry_sdk._api.handover import reporting as reporting
+    from kubefoundry_sdk._api.kinds import CONFIG_MAPS as CONFIG_MAPS
+    from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS as MODEL_DEPLOYMENTS
+    from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS as PROVIDER_CONFIGS
+    from kubefoundry_sdk._api.kinds import Kind as Kind
+    from kubefoundry_sdk._api.live import LiveModelDeployment as LiveModelDeployment
+    from kubefoundry_sdk._api.names import CREATOR_ANNOTATION as CREATOR_ANNOTATION
+    from kubefoundry_sdk._api.names import CREATOR_GROUPS_ANNOTATION as CREATOR_GROUPS_ANNOTATION
+    from kubefoundry_sdk._api.names import PROVIDERS_ANNOTATION as PROVIDERS_ANNOTATION
+    from kubefoundry_sdk._api.names import RESELECT_ANNOTATION as RESELECT_ANNOTATION
+    from kubefoundry_sdk._api.names import SELECTOR_LEASE as SELECTOR_LEASE
+    from kubefoundry_sdk._api.names import SELECTOR_MANAGER as SELECTOR_MANAGER
+    from kubefoundry_sdk._api.reasons import EXPLICIT_SELECTION as EXPLICIT_SELECTION
+    from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE as PROVIDER_COMPATIBLE
+    from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED as PROVIDER_SELECTED
+    from kubefoundry_sdk._api.reasons import PROVIDER_TOO_OLD as PROVIDER_TOO_OLD
+    from kubefoundry_sdk._api.reasons import READY as READY
+    from kubefoundry_sdk._api.reasons import RESOURCE_CREATED as RESOURCE_CREATED
+    from kubefoundry_sdk._api.reasons import RULES_VALID as RULES_VALID
+    from kubefoundry_sdk._api.reasons import UPSTREAM_READY as UPSTREAM_READY
+    from kubefoundry_sdk._api.reasons import VALIDATED as VALIDATED
+    from kubefoundry_sdk._cluster import credentials, errors
+    from kubefoundry_sdk._cluster.credentials import Credentials as Credentials
+    from kubefoundry_sdk._cluster.errors import ApiError as ApiError
+    from kubefoundry_sdk._cluster.errors import Unreachable as Unreachable
+    from kubefoundry_sdk._cluster.reflector import Sink as Sink
+    from kubefoundry_sdk._runtime import health, options, process, status
+    from kubefoundry_sdk._runtime.health import Check as Check
+    from kubefoundry_sdk._runtime.lease import Expiry as Expiry
+    from kubefoundry_sdk._runtime.lease import Holder as Holder
+    from kubefoundry_sdk._runtime.lease import LeaseLost as LeaseLost
+    from kubefoundry_sdk._runtime.memory_quota import MemoryQuota as MemoryQuota
+    from kubefoundry_sdk._runtime.process import Process as Process
+    from kubefoundry_sdk._runtime.process import SetUp as SetUp
+    from kubefoundry_sdk._runtime.selections import SELECTIONS as SELECTIONS
+    from kubefoundry_sdk._runtime.store import Arrived as Arrived
+    from kubefoundry_sdk._runtime.store import Key as Key
+    from kubefoundry_sdk._runtime.store import Store as Store
+    from kubefoundry_sdk._runtime.store import Subscriber as Subscriber
+    from kubefoundry_sdk._runtime.supervision import Work as Work
+    from kubefoundry_sdk._runtime.supervision import supervise as supervise
+    from kubefoundry_sdk._runtime.workqueue import Failed as Failed
+    from kubefoundry_sdk._runtime.workqueue import Reconcile as Reconcile
+    from kubefoundry_sdk._runtime.workqueue import WorkQueue as WorkQueue
 
-__all__ = [
-    "CONFIG_MAPS",
-    "CREATOR_ANNOTATION",
-    "CREATOR_GROUPS_ANNOTATION",
-    "EXPLICIT_SELECTION",
-    "MODEL_DEPLOYMENTS",
-    "PROVIDERS_ANNOTATION",
-    "PROVIDER_COMPATIBLE",
-    "PROVIDER_CONFIGS",
-    "PROVIDER_SELECTED",
-    "PROVIDER_TOO_OLD",
-    "READY",
-    "RESELECT_ANNOTATION",
-    "RESOURCE_CREATED",
-    "RULES_VALID",
-    "SELECTIONS",
-    "SELECTOR_LEASE",
-    "SELECTOR_MANAGER",
-    "UPSTREAM_READY",
-    "VALIDATED",
-    "ApiError",
-    "Arrived",
-    "Check",
-    "Condition",
-    "ConditionStatus",
-    "Credentials",
-    "ErrorCause",
-    "ErrorDetails",
-    "Expiry",
-    "Failed",
-    "Holder",
-    "Key",
-    "Kind",
-    "LeaseLost",
-    "LiveModelDeployment",
-    "MemoryQuota",
-    "Process",
-    "Reconcile",
-    "SetUp",
-    "Sink",
-    "Store",
-    "Subscriber",
-    "Unreachable",
-    "Work",
-    "WorkQueue",
-    "add_heartbeat_timeout",
-    "argument_parser",
-    "clip",
-    "condition",
-    "find",
-    "has_reported",
-    "holders",
-    "ignored_fields",
-    "is_true",
-    "keep_status",
-    "load_credentials",
-    "run_process",
-    "serve_health",
-    "stated_contract",
-    "supervise",
-    "with_defaults",
-    "write_status",
-]
+    add_heartbeat_timeout = options.heartbeat_timeout
+    argument_parser = options.parser
+    ErrorCause = errors.Cause
+    ErrorDetails = errors.Details
+    has_reported = handover.states
+    keep_status = status.keep
+    load_credentials = credentials.load
+    run_process = process.run
+    serve_health = health.serve
+    stated_contract = contract_version.stated
+    with_defaults = validation.default
+    write_status = status.write
 
 _SOURCES: Final = {
-    "CONFIG_MAPS": "_api.kinds",
-    "CREATOR_ANNOTATION": "_api.names",
-    "CREATOR_GROUPS_ANNOTATION": "_api.names",
-    "EXPLICIT_SELECTION": "_api.reasons",
-    "MODEL_DEPLOYMENTS": "_api.kinds",
-    "PROVIDERS_ANNOTATION": "_api.names",
-    "PROVIDER_COMPATIBLE": "_api.reasons",
-    "PROVIDER_CONFIGS": "_api.kinds",
-    "PROVIDER_SELECTED": "_api.reasons",
-    "PROVIDER_TOO_OLD": "_api.reasons",
-    "READY": "_api.reasons",
-    "RESELECT_ANNOTATION": "_api.names",
-    "RESOURCE_CREATED": "_api.reasons",
-    "RULES_VALID": "_api.reasons",
-    "SELECTIONS": "_runtime.selections",
-    "SELECTOR_LEASE": "_api.names",
-    "SELECTOR_MANAGER": "_api.names",
-    "UPSTREAM_READY": "_api.reasons",
-    "VALIDATED": "_api.reasons",
-    "ApiError": "_cluster.errors",
-    "Arrived": "_runtime.store",
-    "Check": "_runtime.health",
-    "Condition": "_api.conditions",
-    "ConditionStatus": "_api.conditions",
-    "Credentials": "_cluster.credentials",
-    "ErrorCause": "_cluster.errors:Cause",
-    "ErrorDetails": "_cluster.errors:Details",
-    "Expiry": "_runtime.lease",
-    "Failed": "_runtime.workqueue",
-    "Holder": "_runtime.lease",
-    "Key": "_runtime.store",
-    "Kind": "_api.kinds",
-    "LeaseLost": "_runtime.lease",
-    "LiveModelDeployment": "_api.live",
-    "MemoryQuota": "_runtime.memory_quota",
-    "Process": "_runtime.process",
-    "Reconcile": "_runtime.workqueue",
-    "SetUp": "_runtime.process",
-    "Sink": "_cluster.reflector",
-    "Store": "_runtime.store",
-    "Subscriber": "_runtime.store",
-    "Unreachable": "_cluster.errors",
-    "Work": "_runtime.supervision",
-    "WorkQueue": "_runtime.workqueue",
-    "add_heartbeat_timeout": "_runtime.options:heartbeat_timeout",
-    "argument_parser": "_runtime.options:parser",
-    "clip": "_api.conditions",
-    "condition": "_api.conditions",
-    "find": "_api.conditions",
-    "has_reported": "_api.handover:states",
-    "holders": "_api.handover",
-    "ignored_fields": "_api.contract_version",
-    "is_true": "_api.conditions",
-    "keep_status": "_runtime.status:keep",
-    "load_credentials": "_cluster.credentials:load",
-    "run_process": "_runtime.process:run",
-    "serve_health": "_runtime.health:serve",
-    "stated_contract": "_api.contract_version:stated",
-    "supervise": "_runtime.supervision",
-    "with_defaults": "_api.validation:default",
-    "write_status": "_runtime.status:write",
+    name: module
+    for module, names in {
+        "_api.conditions": "Condition ConditionStatus clip condition find is_true",
+        "_api.contract_version": "ignored_fields",
+        "_api.contract_version:stated": "stated_contract",
+        "_api.engine_choice": "effective_engine engine_problems with_engine",
+        "_api.handover": "holders reporting",
+        "_api.handover:states": "has_reported",
+        "_api.kinds": "CONFIG_MAPS MODEL_DEPLOYMENTS PROVIDER_CONFIGS Kind",
+        "_api.live": "LiveModelDeployment",
+        "_api.names": "CREATOR_ANNOTATION CREATOR_GROUPS_ANNOTATION PROVIDERS_ANNOTATION RESELECT_ANNOTATION "
+        "SELECTOR_LEASE SELECTOR_MANAGER",
+        "_api.reasons": "EXPLICIT_SELECTION PROVIDER_COMPATIBLE PROVIDER_SELECTED PROVIDER_TOO_OLD READY "
+        "RESOURCE_CREATED RULES_VALID UPSTREAM_READY VALIDATED",
+        "_api.validation:default": "with_defaults",
+        "_cluster.credentials": "Credentials",
+        "_cluster.credentials:load": "load_credentials",
+        "_cluster.errors": "ApiError Unreachable",
+        "_cluster.errors:Cause": "ErrorCause",
+        "_cluster.errors:Details": "ErrorDetails",
+        "_cluster.reflector": "Sink",
+        "_runtime.health": "Check",
+        "_runtime.health:serve": "serve_health",
+        "_runtime.lease": "Expiry Holder LeaseLost",
+        "_runtime.memory_quota": "MemoryQuota",
+        "_runtime.options:heartbeat_timeout": "add_heartbeat_timeout",
+        "_runtime.options:parser": "argument_parser",
+        "_runtime.process": "Process SetUp",
+        "_runtime.process:run": "run_process",
+        "_runtime.selections": "SELECTIONS",
+        "_runtime.status:keep": "keep_status",
+        "_runtime.status:write": "write_status",
+        "_runtime.store": "Arrived Key Store Subscriber",
+        "_runtime.supervision": "Work supervise",
+        "_runtime.workqueue": "Failed Reconcile WorkQueue",
+    }.items()
+    for name in names.split()
 }
-"""The private module of each name, and the name there if it is another one."""
+"""The private module of each public name, and the name there if it is another one."""
+
+__all__ = sorted(_SOURCES, key=lambda name: (not name.isupper(), name))
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api.fields import ApiModel, Count, ItemsLike, Quantity
-from kubefoundry_sdk._api.model_storage import ModelStorage, StoragePurpose, StorageVolume
+from kubefoundry_sdk._api.model_storage import (
+    ModelStorage,
+    StorageClaimTemplate,
+    StoragePurpose,
+    StorageVolume,
+)
 from kubefoundry_sdk._api.modeldeployment import (
     ComponentScaling,
     Engine,
@@ -59,6 +64,7 @@ __all__ = [
     "ServingMode",
     "ServingSpec",
     "Source",
+    "StorageClaimTemplate",
     "StoragePurpose",
     "StorageVolume",
     "incompatibilities",

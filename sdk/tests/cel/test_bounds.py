@@ -128,7 +128,7 @@ def test_ordinary_rules_stay_far_below_the_budget(rule: str, most: int) -> None:
     assert evaluation.MAX_STEPS - budget.left <= most
 
 
-def test_a_variable_that_no_rule_reads_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_that_no_rule_reads_is_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
     converted, to_cel = [], schema.to_cel
 
     def noted(value: Any, kind: Any) -> Any:

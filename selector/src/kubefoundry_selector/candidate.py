@@ -13,6 +13,7 @@ from kubefoundry_sdk.selector import (
     ignored_fields,
     stated_contract,
     with_defaults,
+    with_engine,
 )
 
 
@@ -80,6 +81,9 @@ class Request:
     gpu_type: str = ""
     """Resource name of the GPUs; in disaggregated mode those of prefill."""
     spec: Mapping[str, Any] = field(default_factory=dict)
+    """The spec with its defaults, and with the engine of this request."""
+    is_engine_named: bool = True
+    """Whether the stored spec names the engine. If not, there is one request for each engine that can run it."""
 
     @property
     def on_gpu(self) -> bool:
@@ -119,9 +123,18 @@ def provider(config: Object) -> Provider:
     )
 
 
-def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Request:
-    """Return the request of a ModelDeployment with a valid spec."""
-    spec = with_defaults(deployment.get("spec") or {})
+def request(
+    deployment: Object, left_out: Mapping[str, str] | None = None, engine: str | None = None
+) -> Request:
+    """Return the request of a ModelDeployment with a valid spec.
+
+    Args:
+        deployment: The ModelDeployment.
+        left_out: The providers that refused it, with their reasons.
+        engine: The engine to try if the spec names none.
+    """
+    stored = deployment.get("spec") or {}
+    spec = with_defaults(with_engine(stored, engine) if engine else stored)
     part = (
         spec["scaling"].get("prefill", {})
         if spec["serving"]["mode"] == "disaggregated"
@@ -136,6 +149,7 @@ def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Re
         namespace=deployment["metadata"].get("namespace", ""),
         gpu_type=part.get("gpu", {}).get("type", ""),
         spec=spec,
+        is_engine_named=engine is None,
     )
 
 
@@ -165,9 +179,15 @@ def incapabilities(request: Request, offered: Provider) -> tuple[Exclusion, ...]
         lacks.append(Exclusion("gpu", "does not support GPU"))
     if not request.on_gpu and not offered.cpu_support:
         lacks.append(Exclusion("cpu", "requires GPU (set resources.gpu.count > 0)"))
-    if why := ignored_fields(request.spec, offered.contract):
+    stored = request.spec if request.is_engine_named else _without_engine(request.spec)
+    if why := ignored_fields(stored, offered.contract):
         lacks.append(Exclusion("fields", why))
     return tuple(lacks)
+
+
+def _without_engine(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec as it is stored, without the engine that is tried."""
+    return {**spec, "engine": {name: value for name, value in spec["engine"].items() if name != "type"}}
 
 
 def _rule(index: int, rule: Mapping[str, Any]) -> SelectionRule:

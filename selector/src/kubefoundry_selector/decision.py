@@ -25,9 +25,10 @@ from kubefoundry_sdk.selector import (
     find,
     has_reported,
     holders,
+    reporting,
 )
 from kubefoundry_selector.candidate import Provider, Request, incapabilities
-from kubefoundry_selector.candidate import request as request_of
+from kubefoundry_selector.engines import choose, requests
 from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened
 from kubefoundry_selector.select import Choose, Decision, Select, by, select
 
@@ -39,12 +40,14 @@ class Selection:
     """The current selection.
 
     Attributes:
+        engine: The engine that was selected with the provider, None if there is none, or the spec names it.
         condition: `ProviderSelected`, {} if there is none.
         text: Its message, if a selector wrote it.
         memory: The selector's memory; None if core has decided, or a selector that keeps no memory.
     """
 
     name: str | None
+    engine: str | None
     reason: str
     condition: Mapping[str, Any]
     text: str
@@ -93,9 +96,70 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         core_reason = (live.condition(PROVIDER_SELECTED) or {}).get("reason")
         is_published = core_reason == "ExplicitlySelected" and live.provider_name == live.requested_provider
         return {} if is_published else None
+    selection = _selection(live.status)
+    if live.requested_engine:
+        selection = replace(selection, engine=None)
+    lost = _lost(live, selection, registered)
+    if len(lost) == 1:
+        # If the memory is lost, too, an annotation that asked for another choice counts as acted on.
+        memory = selection.memory if live.status.get("selection") else None
+        selection = replace(selection, name=lost[0], memory=memory)
     if live.is_deleting or live.is_paused or not _is_valid(live):
-        return None
-    return _decide_valid(live, _selection(live.status), registered, choice)
+        return _restored(live, selection) if len(lost) == 1 or _has_lost_condition(selection) else None
+    if len(lost) > 1:
+        return _unknown(live, selection, lost)
+    return _decide_valid(live, selection, registered, choice)
+
+
+def _lost(live: LiveModelDeployment, selection: Selection, registered: Sequence[Provider]) -> list[str]:
+    """Return the providers of which the status has lost one, because somebody emptied it; empty if it has lost none.
+
+    It is the provider whose report is in the status. Without a report it is the holder. Of several holders, some
+    finalizers may be forged, and a choice of the wrong holder would delete an object that serves.
+    """
+    if selection.name is not None:
+        return []
+    reporters = reporting(live.obj)
+    candidates = [name for name in reporters or holders(live.obj) if _may_return(name, registered)]
+    return candidates[:1] if reporters else candidates
+
+
+def _unknown(live: LiveModelDeployment, selection: Selection, held_by: Sequence[str]) -> Object:
+    """Return the fields while nobody knows which of several providers serves the model.
+
+    The one that serves reports on it without a selection, so the next decision knows it. The others remove their
+    finalizers once they run.
+    """
+    memory = selection.memory or Memory(reselect=mark(live.annotations.get(RESELECT_ANNOTATION)))
+    message = (
+        f"The status was emptied, and each of the providers {', '.join(held_by)} has a finalizer: waiting for the "
+        "one that serves the model to report. If it does not run, name it in spec.provider.name"
+    )
+    return _fields(None, _selected(False, "NoHealthyProviders", message, live.generation), memory)
+
+
+def _has_lost_condition(selection: Selection) -> bool:
+    """Check whether the status names a provider without `ProviderSelected`."""
+    return selection.name is not None and not selection.condition
+
+
+def _may_return(holder: str, registered: Sequence[Provider]) -> bool:
+    """Check whether a finalizer may bring the model back to its provider.
+
+    A tenant may have written the finalizer, so it does not permit a provider that the creator may not use. Nobody has
+    checked that for a provider without a registration.
+    """
+    return any(offered.name == holder and not offered.denied for offered in registered)
+
+
+def _restored(live: LiveModelDeployment, selection: Selection) -> Object:
+    """Return the fields of a lost selection while no selection can be decided.
+
+    Without its condition, generation 0 says that the selector has not decided on the present spec.
+    """
+    memory = selection.memory or Memory(reselect=mark(live.annotations.get(RESELECT_ANNOTATION)))
+    is_decided = selection.ours and selection.is_selected
+    return _kept(selection, memory, selection.condition["observedGeneration"] if is_decided else 0)
 
 
 def _is_valid(live: LiveModelDeployment) -> bool:
@@ -120,13 +184,16 @@ def is_undecided(deployment: Object, status: Object | None = None) -> bool:
 def is_choice(deployment: Object, decided: Object) -> bool:
     """Check whether the fields come from a new choice: another provider, none, or an answer to `reselect`."""
     before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
-    return (after.name, after.reselect) != (before.name, before.reselect) or is_undecided(deployment, decided)
+    is_changed = (after.name, after.reselect) != (before.name, before.reselect)
+    return is_changed or is_undecided(deployment, decided)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
     """Return the Event (type, reason, note) that reports a written change of the selection (contract §4.21)."""
     before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
-    if after.is_selected and (after.name != before.name or after.reselect != before.reselect):
+    is_other_engine = after.engine and before.engine and after.engine != before.engine
+    is_new = after.name != before.name or after.reselect != before.reselect or is_other_engine
+    if after.is_selected and is_new:
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
     unsuccessful = after.condition and (not after.is_selected or RESELECT_FAILED in after.text)
     if unsuccessful and (after.text, after.is_selected) != (before.text, before.is_selected):
@@ -136,10 +203,11 @@ def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal",
 
 
 def _selection(live: Object) -> Selection:
-    chosen = live.get("provider") or {}
+    chosen = LiveModelDeployment({"status": live}).provider
     selected = find(live.get("conditions"), PROVIDER_SELECTED) or {}
     text, memory = recall(live)
-    return Selection(chosen.get("name"), chosen.get("selectedReason", ""), selected, text, memory)
+    name, reason = chosen.get("name") or None, chosen.get("selectedReason", "")
+    return Selection(name, chosen.get("engine"), reason, selected, text, memory)
 
 
 def _decide_valid(
@@ -161,7 +229,7 @@ def _decide_valid(
     refusal = refused(live.obj, selection.name)
     if refusal is not None:
         memory = memory.without(str(selection.name), quoted(refusal))
-    elif is_current and selection.ours and selection.is_selected:
+    elif is_current and selection.ours and selection.is_selected and _has_engine(live, selection):
         return _kept(selection, memory, live.generation)
     return _choose(live, selection, memory, registered, choice, reselect=False)
 
@@ -176,22 +244,41 @@ def _choose(
     reselect: bool,
 ) -> Object:
     """Return the fields with the provider that can stay, or with a new choice, which `reselect` requests."""
-    request = request_of(live.obj, memory.left_out)
-    if not reselect and _can_stay(request, selection, registered):
+    if not reselect and not live.requested_engine and not selection.engine and _is_held(live, selection):
+        # The provider restores the engine that it runs. Another one would delete the object that serves.
         return _kept(selection, memory, live.generation)
+    attempts = requests(live.obj, memory.left_out, reselect=reselect)
+    for attempt in () if reselect else attempts.all:
+        if _can_stay(attempt, selection, registered):
+            engine = None if attempt.is_engine_named else attempt.engine
+            return _kept(replace(selection, engine=engine), memory, live.generation)
 
     memory = replace(
         memory, denied={provider.name: provider.denied for provider in registered if provider.denied}
     )
-    decision = choice(request, registered)
+    decision = choose(attempts, registered, choice)
     if decision.provider is not None:
+        if decision.engine and decision.provider != selection.name and decision.provider in holders(live.obj):
+            # It serves the model already, and restores the engine with which it does.
+            text = f"kept → {decision.provider} (it serves the model)"
+            decision = replace(decision, engine=None, text=text)
         return _chosen(decision, memory, live.generation)
     if reselect and selection.is_selected:
         failed = replace(memory, reselect=selection.reselect)
         return _kept(selection, failed, live.generation, f"; {RESELECT_FAILED}{decision.text}")
-    if (holder := _serving(live.obj, selection.name)) is not None:
+    holder = _serving(live.obj, selection.name, registered)
+    if holder is not None and holder != selection.name:
         return _handed_back(holder, decision, memory, live.generation)
     return _none(decision, selection, memory, live.generation)
+
+
+def _has_engine(live: LiveModelDeployment, selection: Selection) -> bool:
+    """Check whether an engine is known, or the provider that holds the model will restore it."""
+    return bool(live.requested_engine or selection.engine) or _is_held(live, selection)
+
+
+def _is_held(live: LiveModelDeployment, selection: Selection) -> bool:
+    return selection.name in holders(live.obj)
 
 
 def _can_stay(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:
@@ -233,12 +320,19 @@ def _has_created(deployment: Object, provider: str) -> bool:
     """
     live = LiveModelDeployment(deployment)
     published = live.provider.get("resourceName") or live.is_true(RESOURCE_CREATED)
-    return provider in holders(deployment) or bool(published and not _serving(deployment, provider))
+    held = holders(deployment)
+    return provider in held or bool(published and not held)
 
 
-def _serving(deployment: Object, chosen: str | None) -> str | None:
-    """Return another provider that still holds the model, and serves it until the chosen provider takes over."""
-    return next((name for name in holders(deployment) if name != chosen), None)
+def _serving(deployment: Object, chosen: str | None, registered: Sequence[Provider]) -> str | None:
+    """Return the provider that holds the model, and serves it until the chosen provider takes over.
+
+    Of several it is the one that reports on the model, because a tenant may have written the other finalizers. It is
+    the chosen provider or one that may return.
+    """
+    reporters = reporting(deployment)
+    held = sorted(holders(deployment), key=lambda name: name not in reporters)
+    return next((name for name in held if name == chosen or _may_return(name, registered)), None)
 
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
@@ -249,14 +343,21 @@ def _handed_back(holder: str, decision: Decision, memory: Memory, generation: in
 
 
 def _chosen(decision: Decision, memory: Memory, generation: int) -> Object:
-    message = f"Provider {decision.provider} auto-selected{refusals(memory.left_out)}"
+    message = f"{_named(decision.provider, decision.engine)}{refusals(memory.left_out)}"
     chosen = {"name": decision.provider, "selectedReason": decision.text}
+    if decision.engine:
+        chosen["engine"] = decision.engine
     return _fields(chosen, _selected(True, decision.reason, message, generation), memory)
 
 
 def _kept(selection: Selection, memory: Memory, generation: int, note: str = "") -> Object:
-    message = f"Provider {selection.name} auto-selected{refusals(memory.left_out)}{note}"
+    message = f"{_named(selection.name, selection.engine)}{refusals(memory.left_out)}{note}"
     return _fields(_unchanged(selection), _selected(True, "AutoSelected", message, generation), memory)
+
+
+def _named(provider: str | None, engine: str | None) -> str:
+    """Return the begin of the message: the selected provider, with the engine if that was selected, too."""
+    return f"Provider {provider} auto-selected" + (f" with engine {engine}" if engine else "")
 
 
 def _none(decision: Decision, selection: Selection, memory: Memory, generation: int) -> Object:
@@ -277,7 +378,8 @@ def _unchanged(selection: Selection) -> dict[str, Any]:
     reason = selection.reason
     if reason in ("", EXPLICIT_SELECTION):
         reason = f"kept → {selection.name} (selected before)"
-    return {"name": selection.name, "selectedReason": reason}
+    engine = {"engine": selection.engine} if selection.engine else {}
+    return {"name": selection.name, "selectedReason": reason, **engine}
 
 
 def _selected(status: bool, reason: str, message: str, generation: int) -> Condition:

@@ -92,13 +92,14 @@ def recall(status: Mapping[str, Any]) -> tuple[str, Memory | None]:
 
     Returns:
         The message of `ProviderSelected`, and the memory. ("", None) if no selector has decided. The memory is None
-        if a selector has decided that keeps none.
+        if a selector has decided that keeps none. It outlives the condition, which somebody may have removed.
     """
     condition = find(status.get("conditions"), PROVIDER_SELECTED) or {}
-    if condition.get("reason") not in SELECTED:
+    kept = status.get("selection")
+    is_lost = not condition and isinstance(kept, Mapping)
+    if condition.get("reason") not in SELECTED and not is_lost:
         return "", None
     message = str(condition.get("message") or "")
-    kept = status.get("selection")
     if not isinstance(kept, Mapping):
         return _from_message(message)
     reselect = str(kept.get("reselect") or "") or None

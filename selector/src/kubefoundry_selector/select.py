@@ -29,12 +29,14 @@ class Decision:
         reason: The reason of the condition `ProviderSelected`.
         text: `selectedReason`, or one line with the obstacle and the remedy.
         rule: Index of the rule that decided.
+        engine: The engine that was chosen with the provider, None if the spec names it.
     """
 
     provider: str | None
     reason: Literal["AutoSelected", "NoHealthyProviders", "NoMatchingProvider"]
     text: str
     rule: int | None = None
+    engine: str | None = None
 
 
 Select = Callable[[Request, Sequence[Provider]], Decision]

@@ -52,6 +52,43 @@ def waiting_text(request: Request, last: Provider, missed: Sequence[Provider]) -
     )
 
 
+def engine_text(engine: str, without_provider: Sequence[str], unfit: Mapping[str, str]) -> str:
+    """Return the end of `selectedReason`: the selected engine, and why each preferred one was not selected.
+
+    Args:
+        engine: The selected engine.
+        without_provider: The preferred engines for which no provider was chosen.
+        unfit: The engines that cannot run the spec, with the reasons, in the order of preference.
+    """
+    whys = [f"{name}: {why}" for name, why in unfit.items()]
+    whys += [f"{name}: no provider" for name in without_provider]
+    return f"engine {engine} selected" + (f" ({'; '.join(whys)})" if whys else "")
+
+
+def waiting_for_engine_text(preferred: Request, attempt: Request, missed: Sequence[Provider]) -> str:
+    """Return one line with the engine that is available, the provider to wait for, and the remedy."""
+    return (
+        f"{NO_HEALTHY} for engine {preferred.engine}, which is preferred: {_states(preferred, missed)}. Waiting for "
+        "up to five minutes; ask an administrator to check that provider's controller and upstream operator, or set "
+        f"spec.engine.type to {attempt.engine}"
+    )
+
+
+def no_engine_text(text: str, tried: Sequence[str], unfit: Mapping[str, str]) -> str:
+    """Return one line for a spec without an engine for which no provider is chosen.
+
+    Args:
+        text: The line of the preferred engine, empty if no engine can run the spec.
+        tried: The engines for which no provider is chosen.
+        unfit: The engines that cannot run the spec, with the reasons.
+    """
+    whys = "; ".join(f"{engine}: {why}" for engine, why in unfit.items())
+    if not tried:
+        return f"No engine can run the spec: {whys}. Change the spec"
+    others = f". No provider is selected for the engines {', '.join(tried[1:])} either" if tried[1:] else ""
+    return f"{text}{others}" + (f". Other engines cannot run the spec: {whys}" if whys else "")
+
+
 def _states(request: Request, missed: Sequence[Provider]) -> str:
     return "; ".join(
         f"{offered.name} " + " and ".join(exclusion.text for exclusion in exclusions(request, offered))

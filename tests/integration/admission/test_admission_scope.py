@@ -71,7 +71,7 @@ async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
 
 
 @pytest.mark.needs_kubernetes("1.28", "match conditions of webhooks")
-async def test_only_new_specs_are_asked_about(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_admission_reviews_only_new_specs(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="creator")
     await until_in_force(fresh, api, namespace)

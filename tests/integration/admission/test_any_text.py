@@ -24,7 +24,7 @@ TEXTS = {
 STORED = {**TEXTS, "half a surrogate pair": "a\ufffdb"}
 
 
-async def test_a_spec_and_a_status(cluster: object, api: Client, namespace: str) -> None:
+async def test_spec_and_status_take_any_text(cluster: object, api: Client, namespace: str) -> None:
     env = [{"name": f"TEXT{number}", "value": text} for number, text in enumerate(TEXTS.values())]
     expected = [{"name": f"TEXT{number}", "value": text} for number, text in enumerate(STORED.values())]
     body = model_deployment("m", namespace, {**CPU, "env": env})
@@ -39,7 +39,7 @@ async def test_a_spec_and_a_status(cluster: object, api: Client, namespace: str)
     assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["spec"]["env"] == expected
 
 
-async def test_an_event_about_a_long_name(cluster: object, api: Client, namespace: str) -> None:
+async def test_event_about_a_long_name_is_stored(cluster: object, api: Client, namespace: str) -> None:
     """Its own name is cut where the API server would refuse it: behind a dash."""
     name = "x" * 199 + "-" + "y" * 20
     made = await api.create(MODEL_DEPLOYMENTS, model_deployment(name, namespace, CPU), manager="user")

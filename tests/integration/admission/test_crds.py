@@ -73,7 +73,7 @@ def test_crd_example_is_accepted_with_python_defaults(installed: ControlPlane, p
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("bad/*.yaml")), ids=lambda path: path.stem)
-def test_a_bad_example_is_refused_with_the_text_of_python(installed: ControlPlane, path: Path) -> None:
+def test_bad_example_is_refused_with_the_text_of_python(installed: ControlPlane, path: Path) -> None:
     spec = yaml.safe_load(path.read_text())["spec"]
 
     (answer,) = answers(installed, [spec])
@@ -96,7 +96,7 @@ def test_valid_specs_are_taken_with_the_defaults_of_python(installed: ControlPla
     agree()
 
 
-def test_the_server_breaks_the_same_rules_as_python(installed: ControlPlane) -> None:
+def test_server_breaks_the_same_rules_as_python(installed: ControlPlane) -> None:
     @BY_SERVER
     @given(st.lists(values(SPEC), min_size=15, max_size=15))
     def agree(all_specs: list[dict[str, Any]]) -> None:
@@ -110,7 +110,7 @@ def test_the_server_breaks_the_same_rules_as_python(installed: ControlPlane) -> 
     agree()
 
 
-def test_the_server_finds_the_same_structure_wrong_as_python(installed: ControlPlane) -> None:
+def test_server_finds_the_same_structure_wrong_as_python(installed: ControlPlane) -> None:
     @BY_SERVER
     @given(st.lists(values(SPEC, odd=True).filter(lambda spec: spec is not None), min_size=15, max_size=15))
     def agree(all_specs: list[Any]) -> None:
@@ -162,7 +162,7 @@ def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, 
         yield from _fields(schema["items"], path)
 
 
-def test_a_model_is_scaled_by_kubectl(installed: ControlPlane) -> None:
+def test_model_is_scaled_by_kubectl(installed: ControlPlane) -> None:
     for spec in (AGGREGATED, DISAGGREGATED):
         name = spec.get("serving", {}).get("mode", "aggregated")
         installed.kubectl("apply", "-f", "-", input=json.dumps(deployment(name, spec)))
@@ -180,7 +180,7 @@ def test_a_model_is_scaled_by_kubectl(installed: ControlPlane) -> None:
     assert "Disaggregated mode requires scaling.replicas 1" in refused.stderr
 
 
-def test_the_columns_show_the_state(installed: ControlPlane) -> None:
+def test_columns_show_the_state(installed: ControlPlane) -> None:
     installed.kubectl("apply", "-f", "-", input=json.dumps(deployment("shown", AGGREGATED)))
     ready = {
         "type": "Ready",
@@ -213,7 +213,7 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
 
     assert " ".join(header.split()) == (
         "NAME PROVIDER PHASE READY GENERATION OBSERVED REPLICAS DESIRED ENDPOINT PORT AGE DELETING "
-        "MODEL ENGINE PAUSED REASON MESSAGE"
+        "MODEL ENGINE SELECTED-ENGINE PAUSED REASON MESSAGE"
     )
     cells = row.split()
     assert cells[:10] == ["shown", "somebody", "Running", "True", "2", "1", "1", "2", "shown-api", "8000"]
@@ -239,7 +239,7 @@ async def test_each_writer_keeps_its_own_conditions(installed: ControlPlane, api
     assert [condition["type"] for condition in stored["status"]["conditions"]] == ["Validated", "Ready"]
 
 
-def test_a_registration_gets_its_defaults(installed: ControlPlane) -> None:
+def test_registration_gets_its_defaults(installed: ControlPlane) -> None:
     config = {
         "apiVersion": names.API_VERSION,
         "kind": names.PROVIDER_CONFIG,
@@ -274,7 +274,7 @@ def test_a_registration_gets_its_defaults(installed: ControlPlane) -> None:
         ({"capabilities": {"servingModes": ["agregated"]}}, "spec.capabilities.servingModes[0]"),
     ],
 )
-def test_a_registration_out_of_bounds_is_refused(
+def test_registration_out_of_bounds_is_refused(
     installed: ControlPlane, spec: dict[str, Any], where: str
 ) -> None:
     config = {

@@ -100,7 +100,9 @@ async def test_bytes_that_are_no_request(core: Component, api: Client, namespace
     print(f"{2 * len(RAW)} connections with bytes that are no request")
 
 
-async def test_more_connections_than_it_holds(core: Component, api: Client, namespace: str) -> None:
+async def test_webhook_answers_with_more_connections_than_its_limit(
+    core: Component, api: Client, namespace: str
+) -> None:
     held: list[asyncio.StreamWriter] = []
     context = anybody()
 

@@ -84,7 +84,7 @@ async def test_several_problems_are_reported_at_once(suite: Suite, api: Client, 
         assert f"spec.{case.field}: {case.message}" in reported
 
 
-async def test_the_crd_alone_refuses_in_the_same_words(suite: Suite, api: Client, namespace: str) -> None:
+async def test_crd_alone_refuses_in_the_same_words(suite: Suite, api: Client, namespace: str) -> None:
     with stopped(suite.components["core"]):
         for case in REFUSED:
             reported = await refusal(api, namespace, case.spec)
@@ -106,9 +106,7 @@ async def test_webhook_alone_refuses_and_defaults_alike(fresh: Suite, api: Clien
         assert stored["spec"] == validation.default(spec) != spec
 
 
-async def test_a_bad_change_is_refused_and_the_object_stays(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_bad_change_is_refused_and_the_object_stays(suite: Suite, api: Client, namespace: str) -> None:
     made = await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
     change = {"spec": {"engine": {"args": {"ctx-size": "1", "c": "2"}, "contextLength": 3}}}
 
@@ -157,14 +155,14 @@ def test_unused_override_is_warned_about(
     until_warned(suite, model_deployment("m", namespace, spec, provider=provider), reported)
 
 
-def test_a_provider_without_its_crd_is_warned_of(fresh: Suite, namespace: str) -> None:
+def test_provider_without_its_crd_is_warned_about(fresh: Suite, namespace: str) -> None:
     fresh.start("core", "kaito")
 
     body = model_deployment("m", namespace, GPU, provider="kaito")
     until_warned(fresh, body, ["Provider 'kaito' CRD not installed in cluster"])
 
 
-def test_a_registration_is_warned_of_and_never_refused(suite: Suite) -> None:
+def test_registration_is_warned_about_and_never_refused(suite: Suite) -> None:
     registration = {
         "apiVersion": PROVIDER_CONFIGS.api_version,
         "kind": PROVIDER_CONFIGS.kind,

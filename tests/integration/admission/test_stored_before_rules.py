@@ -21,13 +21,13 @@ from support.waiting import phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-NO_ENGINE = changed(CPU, engine__type=GONE)
+NO_MODEL = changed(CPU, model__id=GONE)
 NO_GPU = changed(GPU, resources__gpu__count=0)
 CONTRADICTION = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
 """Told by the webhook only, so that its absence is enough to have it stored."""
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no-engine": (NO_ENGINE, "spec.engine.type: engine.type is required"),
+    "no-model": (NO_MODEL, "spec.model.id: model.id is required when source is huggingface"),
     "no-gpu": (
         NO_GPU,
         "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)",
@@ -149,7 +149,7 @@ async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     upgraded.plane.kubectl("delete", "namespace", namespace, "--timeout=180s")
 
 
-async def test_a_model_that_serves_goes_on_under_a_bad_change(
+async def test_model_that_serves_goes_on_under_a_bad_change(
     fresh: Suite, api: Client, namespace: str
 ) -> None:
     install_upstream(fresh, standin("kaito").document)

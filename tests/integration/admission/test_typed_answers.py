@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
 from kubefoundry_cli.failure import not_served
 from kubefoundry_cli.install.ownership import is_of_kubectl
 from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk._api.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -21,8 +24,12 @@ from kubefoundry_sdk._api.kinds import (
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from support.registrations import register
+from support.waiting import SECONDS
 
 pytestmark = pytest.mark.integration
+
+
+API_SERVICES: Final = Kind("apiregistration.k8s.io", "v1", "apiservices", "APIService")
 
 
 def config_map(namespace: str, **metadata: object) -> Object:
@@ -106,3 +113,39 @@ async def test_new_object_names_the_terminating_namespace(
     assert (raised.value.code, raised.value.in_deleted_namespace) == (403, True)
     release = [{"op": "remove", "path": "/metadata/finalizers"}]
     await api.json_patch(CONFIG_MAPS, held["metadata"]["name"], namespace, release, manager="test")
+
+
+async def test_plain_503_of_the_aggregator_is_a_refusal(
+    cluster: ControlPlane, api: Client, namespace: str
+) -> None:
+    """It is a plain text. `Audit-Id` distinguishes it from that of a proxy, which is no answer of an API server."""
+    service = {"name": "missing", "namespace": namespace}
+    spec = {"group": f"{namespace}.example.com", "version": "v1", "service": service}
+    body = {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": f"v1.{namespace}.example.com"},
+        "spec": {
+            **spec,
+            "groupPriorityMinimum": 10,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+        },
+    }
+    created = await api.create(API_SERVICES, body, manager="test")
+
+    refusal = await _refusal(api, f"/apis/{namespace}.example.com/v1/things")
+
+    assert (refusal.code, refusal.message.strip()) == (503, "service unavailable")
+    await api.delete(API_SERVICES, created["metadata"]["name"], None, uid=created["metadata"]["uid"])
+
+
+async def _refusal(api: Client, path: str) -> ApiError:
+    """Return the answer to a request once the API server knows the group."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            with pytest.raises(ApiError) as raised:
+                await api.read(path)
+            if not raised.value.not_found:
+                return raised.value
+            await asyncio.sleep(PROBE)

@@ -42,7 +42,9 @@ def costliest_conversion() -> bytes:
     return (head + ",".join(["{}"] * ((MAX_CONVERSION - len(head) - 10) // 3)) + "]}]}}").encode()
 
 
-async def test_a_storm_of_the_largest_reviews(suite: Suite, api: Client, namespace: str) -> None:
+async def test_core_survives_a_storm_of_the_largest_reviews(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     core = suite.components["core"]
     assert core.process
     url = f"https://127.0.0.1:{core.environment['KUBEFOUNDRY_WEBHOOK_PORT']}"
@@ -77,7 +79,7 @@ async def test_a_storm_of_the_largest_reviews(suite: Suite, api: Client, namespa
 
 
 @pytest.mark.parametrize("depth", [1000, 5000])
-async def test_a_spec_that_cannot_be_read_is_not_let_in(suite: Suite, namespace: str, depth: int) -> None:
+async def test_spec_that_cannot_be_read_is_not_let_in(suite: Suite, namespace: str, depth: int) -> None:
     opened, closed = '{"a":' * depth, "}" * depth
     manifest = (
         f'{{"apiVersion":"kubefoundry.ai/v1alpha1","kind":"ModelDeployment","metadata":{{"name":"deep",'

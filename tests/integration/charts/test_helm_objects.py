@@ -115,7 +115,7 @@ async def apply_to_webhooks(api: Client, kind: Kind, fields: Object) -> None:
 async def test_release_secrets_stay_small(api: Client, helm: Helm) -> None:
     """The API server refuses a Secret of more than 1 MiB. That of the CRDs has 155 KiB."""
     policies = ["configMapPolicy", "providerPolicy", "ceilings", "secretPolicy", "directPolicy"]
-    everything = ["dashboard", "llamaStack", "networkPolicies", "secretCheck", *policies]
+    everything = ["dashboard", "llamaStack", "networkPolicies", "secretCheck", "storageClaims", *policies]
     install(helm, "models", CHART, "--set", ",".join(f"{name}.enabled=true" for name in everything))
     install(helm, "crds", CRD_CHART, "--take-ownership", "--set", "llamaStack=true")
 

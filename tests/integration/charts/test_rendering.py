@@ -31,6 +31,7 @@ EVERYTHING: Final[dict[str, Any]] = {
     "alerts": {"enabled": True},
     "grafanaDashboards": {"enabled": True},
     "secretCheck": {"enabled": True},
+    "storageClaims": {"enabled": True},
     "configMapPolicy": {"enabled": True},
     "providerPolicy": {"enabled": True},
     "ceilings": {"enabled": True},
@@ -48,6 +49,7 @@ OVERLAYS: Final = (
     "monitoring/alerts.yaml",
     "monitoring/dashboards.yaml",
     "secret-check/secrets.yaml",
+    "claims/claims.yaml",
     *(f"{name}-policy/policy.yaml" for name in ("config-map", "provider", "creator", "secret", "direct")),
     "ceilings/policy.yaml",
 )

@@ -36,7 +36,9 @@ def kubefoundry(suite: Suite, namespace: str) -> CommandLine:
     return CommandLine(suite.plane.kubeconfig, namespace)
 
 
-async def test_a_model_from_deploy_to_status(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+async def test_model_is_shown_from_deploy_to_status(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
     refused = await kubefoundry("deploy", "org/model", "m")
     assert (refused.code, "add --yes" in refused.err) == (2, True)
     assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
@@ -67,7 +69,7 @@ async def test_unregistered_provider_is_a_warning_without_a_wait(
     assert f"kubefoundry status m -n {namespace}" in done.err
 
 
-async def test_plan_says_what_an_edit_then_does(
+async def test_plan_predicts_the_effect_of_an_edit(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "dynamo")
@@ -168,7 +170,7 @@ def published(obj: Object | None) -> str:
     return str((obj or {}).get("status", {}).get("flags"))
 
 
-async def test_explain_speaks_of_what_is_registered(
+async def test_explain_uses_the_registered_providers(
     kubefoundry: CommandLine, namespace: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "m.yaml"
@@ -289,7 +291,7 @@ async def test_waiting_ends_with_the_words_of_a_refusal(
         pytest.param(("status",), 0, "No models in namespace", id="an empty namespace"),
     ],
 )
-async def test_what_is_not_there(
+async def test_commands_report_a_missing_object(
     kubefoundry: CommandLine, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     done = await kubefoundry(*arguments)
@@ -297,7 +299,7 @@ async def test_what_is_not_there(
     assert (done.code, said in done.err) == (code, True), done.err
 
 
-async def test_an_endpoint_that_is_not_published_yet(
+async def test_curl_says_that_no_endpoint_is_published_yet(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:
     await api.create(
@@ -314,7 +316,9 @@ async def test_an_endpoint_that_is_not_published_yet(
     assert (done.code, "has no endpoint yet" in done.err) == (1, True), done.err
 
 
-async def test_the_logs_of_a_role(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+async def test_logs_of_a_role_are_those_of_its_pods(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
     await running(api, namespace, GPU, "dynamo")
     type_, sub = "nvidia.com/dynamo-component-type", "nvidia.com/dynamo-sub-component-type"
     for name, labels in (
@@ -345,7 +349,7 @@ async def test_the_logs_of_a_role(kubefoundry: CommandLine, api: Client, namespa
     assert "no pod has the role 'decod': they are decode, frontend, prefill, worker" in wrong.err
 
 
-async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+async def test_doctor_finds_failures(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
     await api.create(
         MODEL_DEPLOYMENTS,
         model_deployment(
@@ -444,7 +448,7 @@ async def test_kubectl_can_wait_for_scaling_to_zero(
     assert "condition met" in waited.stdout
 
 
-async def test_a_watched_list_has_a_line_for_each_change(
+async def test_watched_list_has_a_line_for_each_change(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:
     async with kubefoundry.lines("status", "--watch") as lines:
@@ -467,7 +471,7 @@ async def test_a_watched_list_has_a_line_for_each_change(
     assert len({tuple(row[:6]) for row in seen}) == len(seen)
 
 
-async def test_a_bundle_holds_no_secret(
+async def test_bundle_holds_no_secret(
     kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     secret = "S3cr3t-value-0815"
@@ -522,7 +526,7 @@ async def test_bundle_has_helpers_of_models_without_values(
     assert [name for name, data in content.items() if secret.encode() in data] == []
 
 
-async def test_an_upgrade_of_the_upstream_is_tried_on_what_runs(
+async def test_compat_tries_an_upstream_upgrade_on_running_models(
     kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     await running(api, namespace, GPU, "kuberay")
@@ -572,7 +576,7 @@ async def test_edit_is_stopped_by_another_edit_but_not_by_a_status(
         pytest.param("version", (), id="version"),
     ],
 )
-async def test_what_is_printed_for_programs_is_documented(
+async def test_json_output_fits_its_documentation(
     kubefoundry: CommandLine, api: Client, namespace: str, command: str, arguments: tuple[str, ...]
 ) -> None:
     await running(api, namespace, GPU, "kuberay")

@@ -206,7 +206,7 @@ def test_ctrl_c_is_taken_from_the_moment_it_is_offered(
     assert "until Ctrl-C" in shown.getvalue()
 
 
-def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
+def test_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
     demo = started(tmp_path)
     assert len(starting(demo, tmp_path)) > len(COMPONENTS)
 

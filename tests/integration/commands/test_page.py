@@ -15,11 +15,12 @@ from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
+from support import pods
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import ADMIN, running
 from support.kinds import UPSTREAM
-from support.waiting import reason, serves, until_deployment
+from support.waiting import phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -58,23 +59,47 @@ async def test_objects_why_and_providers(suite: Suite, api: Client, namespace: s
     assert "No pods yet" in read["logs"]
 
 
+async def page(suite: Suite, namespace: str) -> str:
+    """Return the words on the page of the model `m`."""
+    access = Local(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), namespace, 1)
+    async with TestServer(make(access)) as server, ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
+        base = f"http://127.0.0.1:{server.port}"
+        await (await client.get(f"{base}/?code={access.code}")).release()
+        async with client.get(f"{base}/models/{namespace}/m") as answer:
+            return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", await answer.text()))
+
+
 async def test_apis_of_endpoint_are_shown_on_page_and_terminal(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(
         api, namespace, {**GPU, "engine": {"type": "vllm", "args": {"runner": "generate"}}}, "dynamo"
     )
-    access = Local(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), namespace, 1)
 
-    async with TestServer(make(access)) as server, ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
-        base = f"http://127.0.0.1:{server.port}"
-        await (await client.get(f"{base}/?code={access.code}")).release()
-        async with client.get(f"{base}/models/{namespace}/m") as answer:
-            shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", await answer.text()))
+    shown = await page(suite, namespace)
     done = await CommandLine(suite.plane.kubeconfig, namespace)("status", "m")
 
     assert "Served as model APIs openai-chat, openai-completions" in shown
     assert re.search(r"APIs: +openai-chat, openai-completions\n", done.out)
+
+
+async def test_awaited_step_of_a_start_is_shown_on_page_and_terminal(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    stuck = {"labels": {"kubefoundry.ai/simulator-fail": "not-ready"}}
+    body = model_deployment("m", namespace, GPU, provider="dynamo", **stuck)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Deploying")
+    label = {"nvidia.com/dynamo-graph-deployment-name": "m"}
+    await pods.pod(api, namespace, "m-0", label, pods.unschedulable("no node has a GPU"))
+    await until_deployment(api, "m", namespace, lambda obj: "no node has a GPU" in obj["status"]["message"])
+
+    shown = await page(suite, namespace)
+    done = await CommandLine(suite.plane.kubeconfig, namespace)("status", "m")
+
+    line = r"pod m-0: created \d+s, waits for a node, \d+s so far"
+    assert re.search(f"Start {line}", shown)
+    assert re.search(f"Start: +{line}\n", done.out)
 
 
 async def test_page_and_doctor_give_a_model_the_same_sign(suite: Suite, api: Client, namespace: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, SERVICES, Object
+from kubefoundry_sdk._api.kinds import CLAIMS, MODEL_DEPLOYMENTS, PODS, SERVICES, Object
 from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
@@ -70,6 +70,30 @@ async def test_plan_fails_when_dry_run_of_server_is_refused(
     assert "dry run: refused: Deployment 'm' was refused: " in text.out
     assert "in a dry run, so the edit would not be applied: Deployment 'm' was refused: " in text.err
     assert json.loads(document.out)["dryRun"].startswith("refused: Deployment 'm' was refused: ")
+
+
+async def test_plan_names_missing_claims_and_creates_none(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    volume = {"name": "weights", "purpose": "modelCache", "claimTemplate": {"size": "1Gi"}}
+    spec = {**CPU, "model": {**CPU["model"], "storage": {"volumes": [volume]}}}
+    file = written(tmp_path, model_deployment("m", namespace, spec, provider="direct"))
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    before = await kubefoundry("plan", "-f", file, "--server")
+    # This also shows that the plan has not created it.
+    meta = {"name": "m-weights", "namespace": namespace}
+    made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim}
+    await api.create(CLAIMS, made, manager="test")
+    after = await kubefoundry("plan", "-f", file, "--server")
+
+    note = (
+        "note: core first creates PersistentVolumeClaim m-weights (1Gi, ReadWriteOnce, the default StorageClass), "
+        "which stays when the model is deleted\n"
+    )
+    assert (before.code, after.code) == (0, 0)
+    assert note in before.err
+    assert "core first creates" not in after.err
 
 
 async def test_plan_names_permission_that_the_caller_lacks(
@@ -174,7 +198,7 @@ async def test_plan_shows_drift_that_will_be_put_back(
     assert (change["old"], change["new"], change["changedBy"], change["fields"]) == (5, 1, ADMIN, [])
 
 
-async def test_pods_and_plan_during_hand_over_name_what_serves(
+async def test_pods_and_plan_name_the_serving_provider_in_a_handover(
     kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "dynamo")

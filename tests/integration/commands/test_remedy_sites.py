@@ -15,10 +15,10 @@ HERE: Final = Path(__file__).parents[1]
 
 ELSEWHERE: Final = {
     "sdk/_provider/reconcile/recreate: kubectl -n {} delete {} {}": (
-        "tests/integration/writes/test_exact_quota.py::test_the_command_in_the_refusal_makes_room"
+        "tests/integration/writes/test_exact_quota.py::test_command_in_the_refusal_makes_room"
     ),
     "cli/cluster: kubefoundry status": (
-        "tests/integration/commands/test_users_of_a_namespace.py::test_errors_of_the_view_role_name_what_helps"
+        "tests/integration/commands/test_users_of_a_namespace.py::test_errors_of_the_view_role_name_a_remedy"
     ),
     "cli/install/change: kubefoundry controller install": (
         "tests/integration/install/test_install.py::test_from_nothing_and_back"
@@ -37,6 +37,9 @@ ELSEWHERE: Final = {
     ),
     "cli/permission: kubectl create {} {} --clusterrole={} {}": (
         "tests/integration/commands/test_commands_of_each_role.py::test_command_works_or_names_the_role"
+    ),
+    "llamastack/observe/own_pods: kubectl scale -n {} deployment {} --replicas=1": (
+        "tests/integration/llamastack/test_own_pods.py::test_printed_remedy_starts_an_autoscaled_service_again"
     ),
     "dashboard/talk: kubefoundry logs {} -n {}": (
         "tests/integration/commands/test_demo.py::test_demo_model_answers_during_a_change"

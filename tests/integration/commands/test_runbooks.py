@@ -63,7 +63,7 @@ LOG_TEXTS: Final = {
     "acquiring lease",
     "cannot be read and is skipped",
     "failed, retrying",
-    "internal error in",
+    "internal error, restarting",
     "renewing lease",
 }
 """Texts of logs, which the document marks as code, too. Any other code of several words is a command."""

@@ -181,7 +181,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
         yield made
 
 
-async def test_the_page_says_what_the_commands_print(
+async def test_transcript_has_the_output_of_the_commands(
     plane: ControlPlane,
     suite: Suite,
     api: Client,

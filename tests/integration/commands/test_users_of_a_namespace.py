@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
@@ -14,13 +16,17 @@ from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
-from support.deployments import GPU
+from support.deployments import GPU, model_deployment
+from support.document_commands import calls_of, code_lines
 from support.edits import running
 from support.events import until_event
 from support.kinds import UPSTREAM
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+FIRST_PAGE: Final = ROOT / "docs" / "use.md"
 
 PROVIDERS = pytest.mark.parametrize("provider", UPSTREAM)
 
@@ -98,6 +104,34 @@ async def test_edit_role_can_eject_and_import(
     assert (adopted["metadata"]["uid"], owner["kind"]) == (before["metadata"]["uid"], "ModelDeployment")
 
 
+async def test_first_page_works_with_the_edit_role(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """Each kubectl command of docs/use.md, in its order. No engine of its model is simulated, so another runs."""
+    kubeconfig = await bound(suite, namespace, "edit", tmp_path)
+    model = yaml.safe_dump(model_deployment("qwen-small", namespace, GPU, provider="kuberay"))
+    (tmp_path / "model.yaml").write_text(model)
+    commands = [call for line in code_lines(FIRST_PAGE) for call in calls_of(line, "kubectl")]
+
+    done = []
+    for command in commands:
+        words = [str(tmp_path / word) if word == "model.yaml" else word for word in command]
+        who = ["--kubeconfig", str(kubeconfig), "--namespace", namespace]
+        done.append(await asyncio.to_thread(suite.plane.kubectl, *words, *who, check=False))
+
+    failed = [
+        (command, result.stderr) for command, result in zip(commands, done, strict=True) if result.returncode
+    ]
+    assert failed == []
+    await until(api, MODEL_DEPLOYMENTS, "qwen-small", namespace, lambda obj: obj is None)
+
+
+def test_first_page_has_the_model_of_the_quickstart() -> None:
+    [shown] = re.findall(r"```yaml\n(.*?)```", FIRST_PAGE.read_text(), re.S)
+
+    assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "examples/quickstart/qwen-small.yaml").read_text())
+
+
 async def test_import_names_permission_that_an_owner_needs(
     suite: Suite, api: Client, namespace: str, tmp_path: Path
 ) -> None:
@@ -128,7 +162,7 @@ async def test_import_names_permission_that_an_owner_needs(
     assert grant in done.err
 
 
-async def test_errors_of_the_view_role_name_what_helps(
+async def test_errors_of_the_view_role_name_a_remedy(
     suite: Suite, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     await ready(api, namespace, "dynamo")

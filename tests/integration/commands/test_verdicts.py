@@ -189,7 +189,7 @@ async def test_edit_without_effect_claims_nothing(
     assert now["metadata"]["generation"] == created["metadata"]["generation"]
 
 
-async def test_bundle_holds_what_is_broken(
+async def test_bundle_has_the_broken_models(
     kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     await running(api, namespace, GPU, "kuberay")

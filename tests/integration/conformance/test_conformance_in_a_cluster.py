@@ -76,7 +76,7 @@ async def registered(api: Client) -> None:
     )
 
 
-async def test_it_leaves_nothing_and_touches_nobodys_deployments(
+async def test_kit_leaves_nothing_and_touches_no_other_model(
     suite: Suite, api: Client, tmp_path: Path
 ) -> None:
     # The subject's own rule asks for every namespace of such a name.
@@ -112,7 +112,7 @@ def identity(obj: Object) -> tuple[str, int]:
     return obj["metadata"]["uid"], obj["metadata"]["generation"]
 
 
-async def test_ended_in_the_middle_it_leaves_nothing(suite: Suite, api: Client) -> None:
+async def test_kit_leaves_nothing_when_terminated(suite: Suite, api: Client) -> None:
     before = things(suite.plane)
     program = await kit(suite.plane)
     await registered(api)
@@ -138,7 +138,7 @@ async def test_ended_in_the_middle_it_leaves_nothing(suite: Suite, api: Client) 
         ({"crd": "dev/simulators/crds/kuberay.yaml"}, "CRD rayservices.ray.io is there already"),
     ],
 )
-async def test_what_is_there_already_is_refused(
+async def test_kit_refuses_a_cluster_with_its_objects(
     suite: Suite, api: Client, options: dict[str, str], said: str
 ) -> None:
     before = things(suite.plane)

@@ -28,7 +28,7 @@ signal.pause()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_nothing_is_left(number: signal.Signals, tmp_path: Path) -> None:
+def test_kit_leaves_nothing_when_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     temporary, started, program = tmp_path / "tmp", tmp_path / "started", tmp_path / "subject.py"
     temporary.mkdir()
     os.mkfifo(started)

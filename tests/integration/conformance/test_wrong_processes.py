@@ -87,7 +87,7 @@ def forget_the_one_before(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("rule", EARLY)
-def test_a_fault_of_the_registration_is_seen(rig: Rig, rule: str) -> None:
+def test_fault_of_the_registration_is_seen(rig: Rig, rule: str) -> None:
     forget_the_one_before(rig)
 
     assert failed(rig, rule, {rule}) == {rule}
@@ -96,7 +96,7 @@ def test_a_fault_of_the_registration_is_seen(rig: Rig, rule: str) -> None:
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=BY_POLICY) if fault in POLICIES else fault for fault in LATER]
 )
-def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
+def test_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
     rule = fault.partition(" ")[0]
     if not rig.cluster_objects:
         rig.runner.run(rig.install_crd())

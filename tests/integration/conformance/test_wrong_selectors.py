@@ -65,6 +65,7 @@ FAULTS: Final = (
     "SEL-6 fresh",
     "SEL-7",
     "SEL-8",
+    "SEL-8 late",
     "SEL-9",
     "SEL-10",
     "SEL-11 moved",
@@ -74,7 +75,7 @@ FAULTS: Final = (
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
+def test_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
     rule = fault.partition(" ")[0]
 
     results = checked(rig, fault, {rule, *CONTROL})

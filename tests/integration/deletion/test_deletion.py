@@ -23,7 +23,7 @@ EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 
 
 @EVERY
-async def test_the_finalizer_is_there_before_anything_upstream(
+async def test_finalizer_is_there_before_anything_upstream(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     log = AuditLog(suite)
@@ -43,9 +43,7 @@ async def test_the_finalizer_is_there_before_anything_upstream(
 
 
 @EVERY
-async def test_the_upstream_object_goes_first(
-    suite: Suite, api: Client, namespace: str, provider: str
-) -> None:
+async def test_upstream_object_goes_first(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
     made = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
@@ -91,7 +89,7 @@ async def test_made_again_at_once_under_the_same_name(
 
 
 @EVERY
-async def test_what_a_forced_removal_left_is_waited_for(
+async def test_deletion_waits_for_objects_of_a_forced_removal(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -126,7 +124,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
 
 
 @EVERY
-async def test_a_stopped_provider_is_waited_for(
+async def test_stopped_provider_is_waited_for(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     made = await create_model(api, namespace, GPU, provider)
@@ -173,7 +171,9 @@ def owner_uids(*objects: Object) -> set[str]:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"], ids=["it served", "nothing was made"])
-async def test_what_others_hold_says_so(suite: Suite, api: Client, namespace: str, engine: str) -> None:
+async def test_deletion_names_the_finalizers_of_others(
+    suite: Suite, api: Client, namespace: str, engine: str
+) -> None:
     spec = {**GPU, "engine": {"type": engine}}
     body = model_deployment("m", namespace, spec, provider="kuberay", finalizers=["example.com/held"])
     made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")

@@ -40,7 +40,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 
 
 @EVERY
-async def test_an_upstream_object_that_does_not_go(
+async def test_timeout_names_an_upstream_object_that_does_not_go(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -59,7 +59,7 @@ async def test_an_upstream_object_that_does_not_go(
 
 
 @EVERY
-async def test_a_provider_that_may_not_delete(
+async def test_timeout_names_a_provider_that_may_not_delete(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -77,7 +77,7 @@ async def test_a_provider_that_may_not_delete(
 
 
 @EVERY
-async def test_a_provider_that_cannot_see_its_objects(
+async def test_timeout_names_a_provider_that_cannot_list(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -95,7 +95,9 @@ async def test_a_provider_that_cannot_see_its_objects(
     component.wait_ready()
 
 
-async def test_a_namespace_whose_processs_were_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
+async def test_namespace_of_uninstalled_providers_is_deleted(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     for provider in UPSTREAM:
         await create_running(api, namespace, provider, name=provider)
 
@@ -107,7 +109,7 @@ async def test_a_namespace_whose_processs_were_uninstalled(suite: Suite, api: Cl
         await until(api, NAMESPACES, namespace, None, lambda obj: obj is None, seconds=GARBAGE)
 
 
-async def test_a_deployment_whose_process_was_uninstalled(suite: Suite, api: Client, namespace: str) -> None:
+async def test_timeout_names_an_uninstalled_provider(suite: Suite, api: Client, namespace: str) -> None:
     made = await create_running(api, namespace, "dynamo")
 
     with uninstalled(suite, "dynamo", PATIENCE):

@@ -24,9 +24,7 @@ SECONDS = 300.0
 """Bound on each wait for that many: what takes time is the API server's own work."""
 
 
-async def test_a_namespace_of_many_goes_and_nothing_is_left(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_namespace_of_many_goes_and_nothing_is_left(suite: Suite, api: Client, namespace: str) -> None:
     providers = list(UPSTREAM)
     bodies = [
         model_deployment(f"m-{index}", namespace, GPU, provider=providers[index % 3]) for index in range(MANY)
@@ -59,7 +57,7 @@ async def test_a_namespace_of_many_goes_and_nothing_is_left(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_what_a_backup_brings_back_is_made_again(
+async def test_restored_namespace_is_recreated_from_a_backup(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

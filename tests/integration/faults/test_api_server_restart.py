@@ -26,7 +26,7 @@ def fresh(tmp_path: Path) -> Iterator[Suite]:
         yield made
 
 
-async def test_a_restarted_api_server_is_caught_up_with(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_restarted_api_server_is_caught_up_with(fresh: Suite, api: Client, namespace: str) -> None:
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("before", namespace, GPU, provider="dynamo"), manager="test"
     )

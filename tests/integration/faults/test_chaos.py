@@ -44,7 +44,7 @@ FLAGS = ["--no-services"]
 which takes it minutes after several restarts of the API server."""
 
 
-async def test_the_end_is_that_of_a_suite_that_saw_nothing_go_wrong(
+async def test_faults_leave_the_state_of_an_undisturbed_suite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(SEED)

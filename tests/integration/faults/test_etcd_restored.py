@@ -71,7 +71,7 @@ async def write_until(api: Client, namespace: str, version: int) -> None:
             return
 
 
-async def test_everything_goes_on_from_what_the_backup_holds(
+async def test_components_continue_from_a_restored_etcd(
     fresh: Suite, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     await created(api, namespace, "scaled", "dynamo")

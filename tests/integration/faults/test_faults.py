@@ -72,7 +72,7 @@ PASSING = (
 )
 
 
-async def test_a_passing_fault_is_overcome(suite: Suite, api: Client, namespace: str, proxy: Proxy) -> None:
+async def test_passing_fault_is_overcome(suite: Suite, api: Client, namespace: str, proxy: Proxy) -> None:
     for matches, fault in PASSING:
         proxy.answered.clear()
         proxy.rule = first(2, matches, fault)
@@ -151,7 +151,7 @@ async def test_retry_after_is_obeyed(suite: Suite, api: Client, namespace: str, 
     assert times[1] - times[0] >= 2
 
 
-async def test_what_happens_while_a_watch_is_cut_is_seen(
+async def test_changes_during_a_cut_watch_are_seen(
     suite: Suite, api: Client, namespace: str, proxy: Proxy
 ) -> None:
     body = model_deployment("m", namespace, GPU, provider="dynamo")

@@ -61,7 +61,7 @@ def served_by(provider: str) -> Any:
 @pytest.mark.parametrize(
     ("old", "new"), [("kaito", "dynamo"), ("dynamo", "kuberay"), ("kuberay", "kaito"), ("kuberay", "dynamo")]
 )
-async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
+async def test_new_provider_begins_when_the_old_one_has_cleaned_up(
     suite: Suite, api: Client, namespace: str, old: str, new: str
 ) -> None:
     await running(api, namespace, GPU, old)
@@ -129,7 +129,7 @@ async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, n
         ),
     ],
 )
-async def test_the_selector_hands_over_when_the_user_asks_for_it(
+async def test_selector_hands_over_when_the_user_asks_for_it(
     suite: Suite, api: Client, namespace: str, operations: list[dict[str, Any]], new: str
 ) -> None:
     await running(api, namespace, GPU, "kuberay")

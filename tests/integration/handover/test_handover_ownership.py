@@ -52,9 +52,7 @@ async def test_handover_by_replace_without_finalizers(
 
 
 @pytest.mark.parametrize("step", ["nothing", "paused", "refused"])
-async def test_a_finalizer_that_somebody_removes_comes_back(
-    suite: Suite, api: Client, namespace: str, step: str
-) -> None:
+async def test_removed_finalizer_comes_back(suite: Suite, api: Client, namespace: str, step: str) -> None:
     made = await running(api, namespace, GPU, "dynamo")
     ends: dict[str, list[dict[str, Any]]] = {
         "nothing": [],
@@ -75,7 +73,7 @@ async def test_a_finalizer_that_somebody_removes_comes_back(
     )
 
 
-async def test_an_object_without_its_owner_goes_with_the_provider(
+async def test_object_without_its_owner_goes_with_the_provider(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "dynamo")
@@ -91,7 +89,7 @@ async def test_an_object_without_its_owner_goes_with_the_provider(
     await until_only(api, namespace, "dynamo", "kuberay")
 
 
-async def test_a_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Client, namespace: str) -> None:
+async def test_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Client, namespace: str) -> None:
     made = await running(api, namespace, GPU, "kuberay")
     late = foreign("dynamo", "m", namespace)
     owner = {
@@ -108,7 +106,9 @@ async def test_a_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Clien
     await until_only(api, namespace, "dynamo", "kuberay")
 
 
-async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, namespace: str) -> None:
+async def test_handover_keeps_a_foreign_object_of_the_same_name(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     """A tenant's own object with our marks on it is not ours: no provider has written it."""
     made = await running(api, namespace, GPU, "kuberay")
     theirs = foreign("dynamo", "m", namespace)
@@ -159,7 +159,7 @@ async def forced(api: Client, namespace: str, provider: str) -> Object:
     )
 
 
-async def test_a_forced_condition_goes_when_an_edit_makes_it_untrue(
+async def test_handover_removes_a_forced_condition_after_an_edit(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await forced(api, namespace, "kaito")

@@ -48,7 +48,9 @@ DEPLOYMENT = {
 }
 
 
-async def test_a_taken_name_keeps_what_serves(suite: Suite, api: Client, namespace: str) -> None:
+async def test_handover_to_a_taken_name_keeps_the_model_serving(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     """Provider direct watches only its own Deployments, so it does not see that one before it asks."""
     await running(api, namespace, GPU, "dynamo")
     other = {**DEPLOYMENT, "metadata": {"name": "m", "namespace": namespace}}
@@ -106,9 +108,7 @@ async def until_taken_over(api: Client, namespace: str) -> Object:
     return taken
 
 
-async def test_a_provider_that_cannot_do_it_is_not_switched_to(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_handover_to_an_unable_provider_is_refused(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, SGLANG, "dynamo")
 
     async with nothing_lost(suite, api, namespace) as until_kept:
@@ -145,7 +145,7 @@ async def test_a_provider_that_cannot_do_it_is_not_switched_to(
     assert phase(back) in ("Running", "Deploying")
 
 
-async def test_a_provider_whose_process_is_down_is_not_switched_to(
+async def test_provider_whose_process_is_down_is_not_switched_to(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "dynamo")

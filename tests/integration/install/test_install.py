@@ -223,7 +223,7 @@ async def has_selectable_fields(api: Client) -> bool:
     return selectable_fields.present(await api.get(CRDS, MODEL_DEPLOYMENTS.crd))
 
 
-async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlPlane, tmp_path: Path) -> None:
+async def test_foreign_manifest_with_broad_rights_is_refused(cluster: ControlPlane, tmp_path: Path) -> None:
     kubefoundry = CommandLine(cluster.kubeconfig, "default")
     documents = list(yaml.safe_load_all((ROOT / "manifests/providers/kaito.yaml").read_text()))
     [role] = [
@@ -257,7 +257,7 @@ async def own_unreported_deployment(api: Client, namespace: str, name: str, *, l
     await api.create(DEPLOYMENTS, body, manager="test")
 
 
-async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_uninstall_with_eject_leaves_serving_models(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core", "direct")
     kubefoundry = CommandLine(fresh.plane.kubeconfig, namespace)
     names = [f"m-{index}" for index in range(3)]

@@ -58,9 +58,7 @@ async def test_same_version_is_up_to_date_after_kubectl_apply(plane: ControlPlan
     assert (provider.code, "provider kaito is up to date" in provider.err) == (0, True), provider
 
 
-async def test_upgrade_takes_over_what_kubectl_applied_and_rolled_back(
-    plane: ControlPlane, client: Client
-) -> None:
+async def test_upgrade_takes_over_fields_of_kubectl(plane: ControlPlane, client: Client) -> None:
     kubefoundry = CommandLine(plane.kubeconfig, "default")
     upgrade = ("controller upgrade", "--yes", "--registry", "registry.example.com/new")
 

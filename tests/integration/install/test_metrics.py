@@ -45,7 +45,7 @@ async def until_counted(core: Component, namespace: str) -> Series:
     )
 
 
-async def test_a_deployment_is_counted_where_it_stands(suite: Suite, api: Client, namespace: str) -> None:
+async def test_metrics_count_models_by_phase(suite: Suite, api: Client, namespace: str) -> None:
     core, selector, subject = (suite.components[name] for name in ("core", "selector", "dynamo"))
     chosen = {"provider": "dynamo", "reason": "AutoSelected"}
     before = sample(scrape(selector), "kubefoundry_provider_selection_total", **chosen) or 0

@@ -101,20 +101,20 @@ def _content(file: IO[str]) -> str:
 @pytest.mark.parametrize(
     ("name", "port"), [*((name, "HEALTH") for name in COMPONENTS), ("selector", "METRICS")]
 )
-def test_a_taken_port(installed: Suite, taken: str, name: str, port: str) -> None:
+def test_taken_port_is_named(installed: Suite, taken: str, name: str, port: str) -> None:
     reported = refusal_of_the_program(installed.components[name], **{f"KUBEFOUNDRY_{port}_PORT": taken})
 
     assert reported.startswith("a port cannot be opened: ") and taken in reported
 
 
-def test_a_taken_port_of_the_webhooks(installed: Suite, taken: str) -> None:
+def test_taken_port_of_the_webhooks_is_named(installed: Suite, taken: str) -> None:
     reported = refusal(installed.components["core"], KUBEFOUNDRY_WEBHOOK_PORT=taken)
 
     assert reported.startswith(f"port {taken} of the webhooks cannot be opened: ")
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_an_unreachable_server_is_waited_for(
+def test_unreachable_server_is_waited_for(
     installed: Suite, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     component, port = installed.components[name], str(free_port())
@@ -128,8 +128,9 @@ def test_an_unreachable_server_is_waited_for(
 
     assert reported.startswith(f"the API server https://127.0.0.1:{port} does not answer: ")
     assert code == 0
-    said = [json.loads(line)["message"] for line in component.log.read_text().splitlines()]
-    assert f"{reported.strip()}; waiting" in said
+    said = [json.loads(line) for line in component.log.read_text().splitlines()]
+    waiting = [line["problem"] for line in said if line["message"] == "cannot start yet, waiting"]
+    assert reported.strip() in waiting
 
 
 def _unready(component: Component) -> str:
@@ -148,7 +149,7 @@ def _unready(component: Component) -> str:
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_an_unknown_flag(installed: Suite, name: str) -> None:
+def test_unknown_flag_is_rejected(installed: Suite, name: str) -> None:
     reported = refusal(installed.components[name], "--no-such-flag")
 
     assert reported.startswith("unrecognized arguments: --no-such-flag; see kubefoundry-")
@@ -159,19 +160,22 @@ def test_an_unknown_flag(installed: Suite, name: str) -> None:
     [
         (["--workers=none"], {}, "argument --workers: 'none' is not a number of at least 1"),
         (["--log-format=xml"], {}, "argument --log-format: invalid choice: 'xml'"),
+        (["--log-level=loud"], {}, "argument --log-level: invalid choice: 'loud'"),
         ([], {"KUBEFOUNDRY_QPS": "many"}, "argument --qps: invalid float value: 'many'"),
         ([], {"KUBEFOUNDRY_HEALTH_PORT": "99999"}, "argument --health-port: '99999' is not a port"),
     ],
-    ids=["workers", "log format", "variable", "port"],
+    ids=["workers", "log format", "log level", "variable", "port"],
 )
-def test_a_bad_value(installed: Suite, flags: list[str], environment: dict[str, str], words: str) -> None:
+def test_invalid_value_is_rejected(
+    installed: Suite, flags: list[str], environment: dict[str, str], words: str
+) -> None:
     reported = refusal(installed.components["selector"], *flags, **environment)
 
     assert reported.startswith(words) and reported.endswith("; see kubefoundry-selector --help")
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_a_refused_token(installed: Suite, name: str, tmp_path: Path) -> None:
+def test_refused_token_is_reported(installed: Suite, name: str, tmp_path: Path) -> None:
     component = installed.components[name]
     account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
     (tmp_path / "ca.crt").write_bytes((account / "ca.crt").read_bytes())

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pytest
 from aiohttp import web
 
-from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
+from kubefoundry_llamastack.names import AUTOSCALERS, DEPLOYMENTS, DISRUPTION_BUDGETS, LLSD
+from kubefoundry_llamastack.provider_children import KINDS
 from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk._cluster.client import Client
-from support.llamastack import ECHO, condition_of, edit, llsd, until_status
+from support.llamastack import ECHO, GUARD, condition_of, edit, llsd, until_gone, until_object, until_status
+from support.own_pods import own_pod, run, run_server, variable
 from support.proxy import Fault, Proxy, between
 
 pytestmark = pytest.mark.integration
@@ -25,6 +30,9 @@ WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 When = Literal["before", "after"]
 KILLED = "killed"
 """The namespace whose writes are watched for."""
+
+INPUT: Final = re.compile("(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+"""An input of the tool in a pod template, which may have the address of a service and so the namespace."""
 
 WISH: dict[str, Any] = {
     "externalProviders": {"inference": [ECHO]},
@@ -82,7 +90,7 @@ class Deaths:
 
 @pytest.fixture
 async def deaths(idle: Suite, tmp_path: Path) -> AsyncIterator[Deaths]:
-    component = idle.install("llamastack")
+    component = idle.install("llamastack", environment={"KUBEFOUNDRY_PROVIDER_SERVICES": "true"})
     # the Lease of one that is killed would have to run out each time
     component.command = ["--leader-elect=false" if "leader" in word else word for word in component.command]
     # each life with another order of sets, as in a pod; forked processes share one
@@ -114,7 +122,11 @@ async def lives_until(deaths: Deaths, condition: Callable[[], Coroutine[Any, Any
 
 
 def template(live: Object, namespace: str) -> str:
-    return str(live["spec"]["template"]).replace(namespace, "NAMESPACE")
+    """Return the pod template as text, with the tool's inputs decoded and without the namespace."""
+    text = INPUT.sub(
+        lambda found: b64decode(found[0]).decode(errors="replace"), str(live["spec"]["template"])
+    )
+    return text.replace(namespace, "NAMESPACE")
 
 
 async def prepare(api: Client, namespace: str) -> None:
@@ -170,3 +182,68 @@ async def settled(api: Client, deaths: Deaths, namespace: str, generation: int) 
 
     await lives_until(deaths, reported)
     return await api.get(DEPLOYMENTS, "chat", namespace)
+
+
+@pytest.mark.accept("L2-30")
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_own_pods_recover_from_kill_at_every_write(
+    api: Client, idle: Suite, deaths: Deaths, when: When
+) -> None:
+    """A sidecar gets pods of its own, and is a sidecar again."""
+    results: dict[str, list[tuple[int, str]]] = {}
+    deletions = []
+    for namespace, kills in (("undisturbed", None), (KILLED, when)):
+        idle.plane.kubectl("create", "namespace", namespace)
+        deaths.when = kills
+        providers = {"safety": [{**GUARD, "service": {}}]}
+        await api.create(LLSD, llsd("chat", namespace, externalProviders=providers), manager="user")
+        sidecar = await settled(api, deaths, namespace, 1)
+        await run_server(api, "chat", namespace, variable(sidecar))
+        await edit(api, "chat", namespace, set_mode("Deployment"))
+        await settled(api, deaths, namespace, 2)
+        await run(api, await own_pod(api, "chat", namespace))
+        own = await rolled_out(api, deaths, namespace, "http://")
+        for kind in KINDS:
+            if kind not in (AUTOSCALERS, DISRUPTION_BUDGETS):
+                await api.get(kind, "chat-guard-provider", namespace)
+        await edit(api, "chat", namespace, set_mode("Sidecar"))
+        back = await rolled_out(api, deaths, namespace, "http+unix://")
+        await lives_until(deaths, partial(none_left, api, namespace))
+        results[namespace] = [
+            (live["metadata"]["generation"], template(live, namespace)) for live in (sidecar, own, back)
+        ]
+        deletions.append({write for write in deaths.died if write.startswith("DELETE ")})
+        deaths.when = None
+
+    assert [generation for generation, _ in results["killed"]] == [1, 2, 3]
+    assert results["killed"] == results["undisturbed"]
+    assert [len(paths) for paths in deletions] == [0, 4]
+
+
+def set_mode(mode: str) -> Callable[[Object], None]:
+    def change(cr: Object) -> None:
+        [provider] = cr["spec"]["server"]["externalProviders"]["safety"]
+        provider["service"] = {"mode": mode}
+
+    return change
+
+
+async def rolled_out(api: Client, deaths: Deaths, namespace: str, scheme: str) -> Object:
+    """Return the server's Deployment once a pod runs in which the service has such an address."""
+
+    async def written() -> Object:
+        return await until_object(
+            api, DEPLOYMENTS, "chat", namespace, lambda obj: str(variable(obj)).startswith(scheme)
+        )
+
+    await lives_until(deaths, written)
+    live = await api.get(DEPLOYMENTS, "chat", namespace)
+    await run_server(api, "chat", namespace, variable(live))
+    return live
+
+
+async def none_left(api: Client, namespace: str) -> Object:
+    """Wait until no object of the service exists."""
+    for kind in KINDS:
+        await until_gone(api, kind, "chat-guard-provider", namespace)
+    return {}

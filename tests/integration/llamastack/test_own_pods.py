@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -27,6 +27,7 @@ from support.llamastack import (
     until_status,
 )
 from support.llamastack_plane import plane_with_crds
+from support.message_commands import command_in
 from support.own_pods import own_pod, run, run_server, server_label, variable
 
 pytestmark = pytest.mark.integration
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.integration
 Object = dict[str, Any]
 
 OWN: Object = {"mode": "Deployment"}
+SCALE: Final = "llamastack/observe/own_pods: kubectl scale -n {} deployment {} --replicas=1"
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,25 @@ async def test_objects_of_service_are_accepted(api: Client, stack: Suite, namesp
     assert server_pods == []
 
 
+async def test_token_of_named_account_is_mounted_once_it_exists(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    await api.create(LLSD, served("a", namespace, serviceAccountName="reader"), manager="user")
+    missing = await until_status(
+        api,
+        "a",
+        namespace,
+        lambda status: "reader" in condition_of(status, "ProviderDegraded").get("message", ""),
+    )
+    stack.plane.kubectl("create", "serviceaccount", "reader", "-n", namespace)
+    pod = await own_pod(api, "a", namespace)
+
+    assert "service.serviceAccountName" in condition_of(missing, "ProviderDegraded")["message"]
+    assert pod["spec"]["serviceAccountName"] == "reader"
+    [mount] = pod["spec"]["containers"][0]["volumeMounts"]
+    assert mount["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
 @pytest.mark.accept("L2-24")
 async def test_longest_name_is_accepted(api: Client, stack: Suite, namespace: str) -> None:
     name, provider_id = "c" * 55, "p" * 45
@@ -145,6 +166,7 @@ async def test_server_is_created_once_its_service_is_available(
     assert after["metadata"]["generation"] == live["metadata"]["generation"] == 1
 
 
+@pytest.mark.accept("L2-12")
 async def test_server_does_not_wait_for_optional_service(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, served("a", namespace, required=False), manager="user")
 
@@ -398,3 +420,34 @@ async def test_autoscaler_decides_the_number_of_own_pods(api: Client, stack: Sui
 
     assert scaler["spec"]["scaleTargetRef"]["name"] == "a-guard-provider"
     assert changed["spec"]["replicas"] == 4
+
+
+async def test_printed_remedy_starts_an_autoscaled_service_again(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    """An autoscaler does nothing at 0: neither at the 0 of an earlier spec, nor at that of a user."""
+
+    def has(replicas: int) -> Any:
+        return lambda obj: obj["spec"].get("replicas") == replicas
+
+    await api.create(LLSD, served("a", namespace), manager="user")
+    await until_served(api, "a", namespace)
+    await edit(api, "a", namespace, set_service({**OWN, "replicas": 0}))
+    await until_object(api, DEPLOYMENTS, "a-guard-provider", namespace, has(0))
+    await edit(api, "a", namespace, set_service({**OWN, "autoscaling": {"maxReplicas": 5}}))
+    await until_object(api, DEPLOYMENTS, "a-guard-provider", namespace, has(1))
+    await run(api, await own_pod(api, "a", namespace))
+    stack.plane.kubectl("scale", "-n", namespace, "deployment", "a-guard-provider", "--replicas=0")
+    status = await until_status(
+        api,
+        "a",
+        namespace,
+        lambda seen: "kubectl scale" in condition_of(seen, "ProviderDegraded").get("message", ""),
+    )
+
+    stack.plane.kubectl(*command_in(condition_of(status, "ProviderDegraded")["message"], SCALE)[1:])
+    await run(api, await own_pod(api, "a", namespace))
+    await until_status(api, "a", namespace, lambda seen: not condition_of(seen, "ProviderDegraded"))
+
+    live = await api.get(DEPLOYMENTS, "a-guard-provider", namespace)
+    assert (live["spec"]["replicas"], live["status"]["availableReplicas"]) == (1, 1)

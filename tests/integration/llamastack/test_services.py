@@ -96,6 +96,8 @@ async def test_schema_stores_service_with_defaults(
         ({"mode": "Deployment", "replicas": -1}, "replicas"),
         ({"mode": "Deployment", "autoscaling": {}}, "autoscaling.maxReplicas"),
         ({"mode": "Deployment", "egress": [{}] * 17}, "egress"),
+        ({"mode": "Deployment", "serviceAccountName": ""}, "serviceAccountName"),
+        ({"mode": "Deployment", "serviceAccountName": "a_b"}, "serviceAccountName"),
         ({"image": ""}, "image"),
         ({"imagePullPolicy": "Sometimes"}, "imagePullPolicy"),
         ({"command": ["x"] * 65}, "command"),

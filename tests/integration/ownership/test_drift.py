@@ -27,7 +27,7 @@ SECOND = 1.0
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-async def test_an_owned_value_is_put_back_and_reported_once(
+async def test_changed_value_is_restored_and_reported_once(
     suite: Suite, api: Client, namespace: str, edit: Edit
 ) -> None:
     kind = UPSTREAM[edit.provider]
@@ -58,7 +58,7 @@ async def test_an_owned_value_is_put_back_and_reported_once(
         pytest.param("kuberay application", "an unknown field manager", id="kuberay application"),
     ],
 )
-async def test_an_owned_value_that_is_removed_is_put_back(
+async def test_removed_value_is_restored(
     suite: Suite, api: Client, namespace: str, name: str, writer: str
 ) -> None:
     edit = EDITS[name]
@@ -95,7 +95,7 @@ async def test_drift_is_put_back_within_a_second(suite: Suite, api: Client, name
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_removed_owner_is_put_back(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_removed_owner_is_restored(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
     await running(api, namespace, GPU, provider)
     before = (await api.get(kind, "m", namespace))["metadata"]
@@ -111,7 +111,7 @@ async def test_a_removed_owner_is_put_back(suite: Suite, api: Client, namespace:
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_removed_record_is_written_again(
+async def test_removed_record_is_written_again(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -128,7 +128,7 @@ async def test_a_removed_record_is_written_again(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_deleted_upstream_object_is_made_again(
+async def test_deleted_upstream_object_is_recreated(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -157,7 +157,7 @@ async def test_a_deleted_upstream_object_is_made_again(
         pytest.param("kuberay", DISAGGREGATED, id="kuberay disaggregated"),
     ],
 )
-async def test_what_an_operator_fills_in_and_takes_over_is_no_drift(
+async def test_fields_filled_in_by_an_operator_are_no_drift(
     suite: Suite, api: Client, namespace: str, provider: str, spec: dict[str, Any]
 ) -> None:
     log = AuditLog(suite)

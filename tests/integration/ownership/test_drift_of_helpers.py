@@ -37,7 +37,7 @@ pytestmark = pytest.mark.integration
         ),
     ],
 )
-async def test_an_edited_helper_is_put_back(
+async def test_edited_helper_is_restored(
     suite: Suite, api: Client, namespace: str, change: dict[str, Any]
 ) -> None:
     await running(api, namespace, GPU, "kaito")
@@ -74,7 +74,7 @@ def is_reported(model: Object, type_: str) -> bool:
     return bool(condition["observedGeneration"] == model["metadata"]["generation"])
 
 
-async def test_an_edit_of_a_helper_is_reported(suite: Suite, api: Client, namespace: str) -> None:
+async def test_edit_of_a_helper_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     helper = await helper_of(api, namespace)
     change = [{"op": "replace", "path": "/data/inference_config.yaml", "value": "vllm: {}"}]
@@ -102,7 +102,7 @@ async def test_added_key_of_a_helper_is_named_and_stays(suite: Suite, api: Clien
     assert (await api.get(CONFIG_MAPS, helper, namespace))["data"]["extra.yaml"] == "vllm: {}"
 
 
-async def test_a_deleted_helper_is_made_again(suite: Suite, api: Client, namespace: str) -> None:
+async def test_deleted_helper_is_recreated(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     helper = await helper_of(api, namespace)
     before = await api.get(CONFIG_MAPS, helper, namespace)

@@ -74,9 +74,7 @@ async def test_object_changed_meanwhile_is_decided_again(
     assert 409 in codes
 
 
-async def test_what_somebody_puts_into_the_record_is_never_written(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_forged_record_is_never_written(suite: Suite, api: Client, namespace: str) -> None:
     widget = await created(api, namespace)
     parts: list[Any] = json.loads(
         zlib.decompress(base64.b64decode(widget["metadata"]["annotations"][RECORD]))

@@ -94,9 +94,7 @@ async def test_tenant_deployment_is_no_sign_of_the_operator(
     await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
-async def test_a_tenants_lease_tells_nothing(
-    suite: Suite, api: Client, namespace: str, believed: str
-) -> None:
+async def test_tenants_lease_tells_nothing(suite: Suite, api: Client, namespace: str, believed: str) -> None:
     await elect(api, namespace, "somebody")
     await elect(api, believed, "")
     await until_said(
@@ -107,7 +105,7 @@ async def test_a_tenants_lease_tells_nothing(
     await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
-async def test_a_namespace_whose_label_goes_is_not_believed_any_more(
+async def test_namespace_whose_label_goes_is_not_believed_any_more(
     suite: Suite, api: Client, believed: str
 ) -> None:
     await deploy(api, believed, DEPLOYMENT, available=1)
@@ -118,7 +116,7 @@ async def test_a_namespace_whose_label_goes_is_not_believed_any_more(
     await until_said(api, "kuberay", UP, lambda reported: not reported)
 
 
-async def test_a_tenants_deployment_tells_no_setting(
+async def test_tenants_deployment_tells_no_setting(
     suite: Suite, api: Client, namespace: str, believed: str, forgotten: None
 ) -> None:
     def ends(words: str) -> Callable[[dict[str, Any]], bool]:
@@ -135,7 +133,7 @@ async def test_a_tenants_deployment_tells_no_setting(
     )
 
 
-def test_a_tenant_cannot_label_its_namespace(suite: Suite, namespace: str) -> None:
+def test_tenant_cannot_label_its_namespace(suite: Suite, namespace: str) -> None:
     for role in ("edit", "admin"):
         binding = {
             "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -93,7 +93,7 @@ async def test_foreign_object_is_not_merged_into_during_a_write(
     assert f"{provider}-provider" not in {entry["manager"] for entry in theirs["metadata"]["managedFields"]}
 
 
-async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespace: str) -> None:
+async def test_foreign_helper_is_left_alone(suite: Suite, api: Client, namespace: str) -> None:
     name = await name_of_helper(api)
     theirs = await api.create(
         CONFIG_MAPS,

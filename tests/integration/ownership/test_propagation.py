@@ -103,7 +103,7 @@ async def test_kaito_refuses_no_older_model_with_the_label_of_a_queue(
 
 
 @pytest.mark.usefixtures("suite")
-async def test_edit_keeps_entries_of_others_in_worker_groups_of_a_queue(api: Client, namespace: str) -> None:
+async def test_edit_keeps_foreign_entries_in_queued_worker_groups(api: Client, namespace: str) -> None:
     await create(api, namespace, "kuberay", GPU, **{QUEUE_LABEL: "models"})
     await until_deployment(api, "m", namespace, serves)
     placement = [{"op": "add", "path": SELECTOR, "value": {"example.com/pool": "gpu"}}]

@@ -31,7 +31,7 @@ GROUP: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_what_others_add_stays(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_additions_of_others_stay(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
     await running(api, namespace, GPU, provider)
     additions = [
@@ -80,7 +80,7 @@ async def test_what_others_add_stays(suite: Suite, api: Client, namespace: str, 
         pytest.param("kuberay", ("spec", "suspend"), False, None, id="kuberay"),
     ],
 )
-async def test_a_field_of_others_in_the_spec_stays(
+async def test_field_of_others_in_the_spec_stays(
     suite: Suite,
     api: Client,
     namespace: str,

@@ -131,3 +131,20 @@ async def test_provider_is_selected_for_the_recorded_creator(
     assert permitted["status"]["provider"]["name"] == "a"
     assert reason(denied, "ProviderSelected") == "NoMatchingProvider"
     assert f"a may not be used by user '{BOB}' in namespace 'team'" in message(denied, "ProviderSelected")
+
+
+async def test_forged_finalizer_does_not_permit_a_provider(
+    suite: Suite, api: Client, provider: None, users: dict[str, Path]
+) -> None:
+    """Under the provider's field manager, the finalizer looks like the provider's own."""
+    body = model_deployment("held", TEAM, GPU)
+    body["metadata"]["finalizers"] = ["kubefoundry.ai/a-provider"]
+    as_bob = ("--kubeconfig", str(users["bob"]), "--field-manager=a-provider", "-f", "-")
+
+    suite.plane.kubectl("create", *as_bob, input=yaml.safe_dump(body))
+
+    denied = await until_deployment(
+        api, "held", TEAM, lambda obj: reason(obj, "ProviderSelected") is not None
+    )
+    assert reason(denied, "ProviderSelected") == "NoMatchingProvider"
+    assert "provider" not in denied["status"]

@@ -57,7 +57,7 @@ async def edit(api: Client, namespace: str, change: Spec) -> Object:
 
 
 @pytest.mark.parametrize(("provider", "how", "base", "change", "seen"), CHANGES)
-async def test_the_new_value_runs(
+async def test_new_value_of_a_field_runs(
     suite: Suite, api: Client, namespace: str, provider: str, how: str, base: Spec, change: Spec, seen: Seen
 ) -> None:
     before = await running(api, namespace, provider, base)
@@ -87,7 +87,7 @@ async def test_the_new_value_runs(
     ("provider", "change", "says"),
     [pytest.param(provider, *rest, id=f"{provider} {field}") for provider, field, *rest in REFUSED],
 )
-async def test_a_change_that_the_provider_cannot_do_leaves_what_runs(
+async def test_refused_change_leaves_the_running_workload(
     suite: Suite, api: Client, namespace: str, provider: str, change: Spec, says: str
 ) -> None:
     before = await running(api, namespace, provider, GPU)

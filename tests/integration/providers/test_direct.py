@@ -48,7 +48,7 @@ def is_running(obj: Object, replicas: int = 1) -> bool:
     )
 
 
-async def test_it_serves_scales_and_goes(suite: Suite, api: Client, namespace: str) -> None:
+async def test_direct_model_serves_scales_and_is_deleted(suite: Suite, api: Client, namespace: str) -> None:
     made = await created(api, namespace)
     async with node(api, namespace):
         running = await until_deployment(api, "m", namespace, is_running)
@@ -73,9 +73,7 @@ async def test_it_serves_scales_and_goes(suite: Suite, api: Client, namespace: s
         await until(api, kind, name, namespace, lambda obj: obj is None)
 
 
-async def test_a_provider_that_has_just_started_reports_what_it_lists(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_restarted_provider_reports_the_listed_pods(suite: Suite, api: Client, namespace: str) -> None:
     """The items of a list of built-in objects have no apiVersion and kind, unlike the events of a watch."""
     await created(api, namespace)
     await until_deployment(
@@ -119,7 +117,7 @@ def available(obj: Object | None) -> bool:
     return bool(obj and (obj.get("status") or {}).get("availableReplicas"))
 
 
-async def test_the_scale_subresource_names_the_pods(suite: Suite, api: Client, namespace: str) -> None:
+async def test_scale_subresource_names_the_pods(suite: Suite, api: Client, namespace: str) -> None:
     """A HorizontalPodAutoscaler reads them there, and refuses to work without."""
     await created(api, namespace)
     async with node(api, namespace):
@@ -150,7 +148,7 @@ async def test_the_scale_subresource_names_the_pods(suite: Suite, api: Client, n
     assert received["ScalingActive"]["reason"] == "FailedGetResourceMetric"
 
 
-async def test_an_autoscalers_count_stays_until_the_user_changes_it(
+async def test_autoscalers_count_stays_until_the_user_changes_it(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await created(api, namespace)
@@ -195,7 +193,7 @@ async def test_while_old_pods_serve_the_status_is_of_before(
         await until_deployment(api, "m", namespace, is_running)
 
 
-async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
+async def test_bad_image_of_an_update_is_reported_while_serving(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await created(api, namespace)
@@ -272,7 +270,7 @@ def is_rolled_out(obj: Object | None, changed: Object) -> bool:
     return status.get("observedGeneration") == changed["metadata"]["generation"] and counts == {2}
 
 
-async def test_a_paused_deployment_is_reported(suite: Suite, api: Client, namespace: str) -> None:
+async def test_paused_deployment_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     async with node(api, namespace):
         await until_deployment(api, "m", namespace, is_running)
@@ -290,9 +288,7 @@ async def test_a_paused_deployment_is_reported(suite: Suite, api: Client, namesp
         await until_deployment(api, "m", namespace, is_running)
 
 
-async def test_a_quota_is_reported_in_the_api_servers_words(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_quota_is_reported_in_the_api_servers_words(suite: Suite, api: Client, namespace: str) -> None:
     await limit(api, namespace, "pods", "0")
 
     await created(api, namespace)
@@ -376,7 +372,7 @@ async def test_direct_reverts_changes_and_recreates_deleted(
         await until_deployment(api, "m", namespace, is_running)
 
 
-async def test_a_service_finds_its_pods_again(suite: Suite, api: Client, namespace: str) -> None:
+async def test_service_finds_its_pods_again(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     before = await until(api, SERVICES, "m-server", namespace, lambda obj: obj is not None)
     assert before is not None
@@ -394,7 +390,7 @@ async def test_a_service_finds_its_pods_again(suite: Suite, api: Client, namespa
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)
-async def test_an_object_of_somebody_else_is_left_alone(
+async def test_object_of_somebody_else_is_left_alone(
     suite: Suite, api: Client, namespace: str, kind: Kind
 ) -> None:
     """It has none of our labels, so no watch of ours knows it."""
@@ -457,7 +453,7 @@ async def test_direct_hands_over_and_takes_over(suite: Suite, api: Client, names
         assert back["metadata"]["finalizers"] == ["kubefoundry.ai/direct-provider"]
 
 
-async def test_what_others_add_costs_no_write(suite: Suite, api: Client, namespace: str) -> None:
+async def test_additions_of_others_cause_no_write(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     async with node(api, namespace):
         await until_deployment(api, "m", namespace, is_running)

@@ -123,7 +123,8 @@ def _is_declared(spec: Spec) -> bool:
     if at_least("1.31"):
         return True
     pod = spec.get("podTemplate", {}).get("spec", {})
-    has_images = any("image" in volume for volume in pod.get("volumes", []))
+    stored = spec["model"].get("storage", {}).get("volumes", [])
+    has_images = any("image" in volume for volume in [*stored, *pod.get("volumes", [])])
     has_domains = any("minDomains" in spread for spread in pod.get("topologySpreadConstraints", []))
     return not has_images and not has_domains and "resourceClaims" not in pod
 

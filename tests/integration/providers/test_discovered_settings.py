@@ -121,7 +121,7 @@ MODES = {"byo": f"{GATE}true", "auto": f"{GATE}false"}
         ),
     ],
 )
-async def test_what_serves_stays_where_it_could_not_be_made_any_more(
+async def test_serving_model_stays_when_a_setting_is_gone(
     suite: Suite,
     api: Client,
     namespace: str,
@@ -187,7 +187,7 @@ def selected(obj: Object) -> dict[str, Any]:
     return find(obj["status"]["conditions"], "ProviderSelected") or {}
 
 
-async def test_the_default_image_of_dynamo_is_of_its_operators_release(
+async def test_default_image_of_dynamo_is_of_its_operators_release(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await until_event(api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager found")

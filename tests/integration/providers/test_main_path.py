@@ -30,7 +30,7 @@ SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
         pytest.param(DISAGGREGATED, "kuberay", SERVICES, ("m-serve-svc", 8000), id="kuberay disaggregated"),
     ],
 )
-async def test_an_explicit_deployment_runs_and_goes(
+async def test_explicit_deployment_runs_and_goes(
     suite: Suite,
     api: Client,
     namespace: str,
@@ -92,7 +92,7 @@ async def test_an_explicit_deployment_runs_and_goes(
         ),
     ],
 )
-async def test_a_provider_is_chosen_with_the_designs_reason(
+async def test_provider_is_chosen_with_the_designs_reason(
     suite: Suite, api: Client, namespace: str, spec: dict[str, Any], provider: str, why: str
 ) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec), manager="test")

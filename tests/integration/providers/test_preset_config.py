@@ -71,7 +71,7 @@ async def test_edit_that_kaito_refuses_leaves_the_model_serving(
     assert yaml.safe_load(found[name]["inference_config.yaml"])["vllm"]["max-model-len"] == "4096"
 
 
-async def test_a_dry_run_says_what_it_could_not_try(suite: Suite, api: Client, namespace: str) -> None:
+async def test_dry_run_names_the_objects_it_could_not_try(suite: Suite, api: Client, namespace: str) -> None:
     asked = model_deployment(
         "m", namespace, GPU, provider="kaito", annotations={names.DRY_RUN_ANNOTATION: "true"}
     )
@@ -94,7 +94,7 @@ async def test_a_dry_run_says_what_it_could_not_try(suite: Suite, api: Client, n
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_deleted_config_costs_no_serving_model(suite: Suite, api: Client, namespace: str) -> None:
+async def test_deleted_config_costs_no_serving_model(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     workspace = await api.get(WORKSPACES, "m", namespace)
     name = workspace["inference"]["config"]

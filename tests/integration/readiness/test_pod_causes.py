@@ -82,7 +82,7 @@ async def test_pod_that_cannot_start_fails_a_model_without_others(
     assert log.requests(f"provider-{provider}", namespace, "pods") == []
 
 
-async def test_a_pod_that_finds_no_node_is_reported_and_waited_for(
+async def test_pod_that_finds_no_node_is_reported_and_waited_for(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await stuck(api, namespace, "dynamo")

@@ -65,7 +65,7 @@ async def test_new_models_wait_for_no_settled_status(suite: Suite, api: Client, 
         pytest.param("/spec/image", "example.com/ray-llm:2.60.0", id="in the pods"),
     ],
 )
-async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
+async def test_edit_that_kuberay_has_not_seen_is_not_ready(
     suite: Suite, api: Client, namespace: str, path: str, value: Any
 ) -> None:
     before = await running(api, namespace, GPU, "kuberay")
@@ -101,7 +101,9 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
 
 
-async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Client, namespace: str) -> None:
+async def test_ready_waits_until_ray_serve_has_deployed_the_edit(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     before = await running(api, namespace, GPU, "kuberay")
     old = before["metadata"]["generation"]
     log = AuditLog(suite)

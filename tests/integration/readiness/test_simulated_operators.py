@@ -149,7 +149,7 @@ Make = Callable[[str], Object]
 
 
 @EVERY
-async def test_a_failure_comes_on_demand_and_goes(
+async def test_failure_comes_on_demand_and_goes(
     operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
 ) -> None:
     failing = make(namespace)

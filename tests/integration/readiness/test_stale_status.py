@@ -53,7 +53,7 @@ async def create(api: Client, namespace: str, name: str, provider: str, *, fail:
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_only_one_that_is_not_answered_is_stale(
+async def test_only_an_unanswered_edit_is_stale(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     await create(api, namespace, "idle", provider)

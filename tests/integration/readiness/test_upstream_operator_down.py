@@ -207,7 +207,7 @@ async def loses_its_leader(api: Client, namespace: str, provider: str) -> None:
     await until_registered(api, provider, None)
 
 
-async def test_where_it_may_not_be_seen_nothing_is_said_or_tried(
+async def test_hidden_upstream_operator_is_not_reported_or_retried(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     deployments = f"deployments.apps/{OPERATORS['kuberay']}"

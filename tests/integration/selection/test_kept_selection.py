@@ -46,9 +46,7 @@ def settled(name: str) -> Callable[[Object], bool]:
     return holds
 
 
-async def test_only_what_the_user_asks_for_moves_a_selection(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_selection_moves_only_by_request_of_the_user(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core", "selector")
     await until_judged(api, await register(api, "a", ("true", 5)))
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="user")

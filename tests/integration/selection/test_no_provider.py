@@ -25,7 +25,7 @@ def selector_stopped_later(suite: Suite) -> Iterator[None]:
     suite.start("selector")
 
 
-async def test_a_name_that_is_taken_back_moves_nothing(
+async def test_removed_provider_name_moves_nothing(
     suite: Suite, selector_stopped_later: None, api: Client, namespace: str
 ) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")

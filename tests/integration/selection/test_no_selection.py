@@ -40,9 +40,7 @@ async def create(
     await api.create(MODEL_DEPLOYMENTS, body, manager="user")
 
 
-async def test_without_a_selector_it_is_said_and_with_one_it_runs(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_model_runs_once_a_selector_is_installed(fresh: Suite, api: Client, namespace: str) -> None:
     install_crd(fresh, standin("kaito").document)
     fresh.simulate("kaito")
     fresh.start("core", "kaito")
@@ -62,9 +60,7 @@ async def test_without_a_selector_it_is_said_and_with_one_it_runs(
     assert kept["status"] == running["status"]
 
 
-async def test_a_selector_that_died_is_missed_and_taken_back(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_selector_that_died_is_missed_and_taken_back(fresh: Suite, api: Client, namespace: str) -> None:
     """Core learns it from the Lease, which nobody renews."""
     fresh.start("core", "selector")
     await create(api, "m", namespace, CPU)
@@ -123,7 +119,7 @@ async def test_each_rejected_provider_is_named_with_its_reason(
     assert obj["status"]["provider"]["name"] == "d"
 
 
-async def test_a_provider_that_is_not_registered_is_waited_for(
+async def test_provider_that_is_not_registered_is_waited_for(
     fresh: Suite, api: Client, namespace: str
 ) -> None:
     fresh.start("core", "selector")

@@ -125,9 +125,7 @@ async def test_silent_provider_is_reported_once_and_moves_no_model(
         assert (lost_event, lost_event) not in pairwise(reported)
 
 
-async def test_one_that_is_installed_again_finds_all_as_it_was(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_reinstalled_provider_changes_nothing(suite: Suite, api: Client, namespace: str) -> None:
     before = await running(api, namespace, GPU, "dynamo")
     graph = await api.get(GRAPHS, "m", namespace)
 
@@ -144,9 +142,7 @@ async def test_one_that_is_installed_again_finds_all_as_it_was(
     assert await api.get(GRAPHS, "m", namespace) == graph
 
 
-async def test_an_outage_of_the_api_server_is_nobodys_silence(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_outage_of_the_api_server_is_nobodys_silence(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "dynamo")
 
     await asyncio.to_thread(suite.plane.stop_api_server)
@@ -183,7 +179,7 @@ async def test_deletion_is_reported_while_the_provider_is_down(
     await until(api, GRAPHS, "m", namespace, lambda obj: obj is None)
 
 
-async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
+async def test_finalizer_of_a_silent_provider_times_out(suite: Suite, api: Client, namespace: str) -> None:
     made = await running(api, namespace, GPU, "dynamo")
 
     with crashed(suite, "dynamo"):

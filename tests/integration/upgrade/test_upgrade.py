@@ -61,7 +61,7 @@ def writes(suite: Suite, namespace: str, name: str, start: int) -> list[str]:
     ]
 
 
-async def test_an_upgrade_writes_nothing_and_a_scale_only_the_scale(
+async def test_upgrade_writes_nothing_and_a_scale_only_the_scale(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

@@ -45,7 +45,7 @@ def absent(suite: Suite, namespace: str, provider: str) -> Iterator[None]:
     suite.plane.kubectl("delete", crd, "--ignore-not-found", "--wait=false")
 
 
-async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
+async def test_crd_installed_later_needs_no_restart(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
     waiting = await until_upstream(api, provider, "CRDNotInstalled")
@@ -75,7 +75,7 @@ async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
     assert suite.components[provider].running
 
 
-async def test_a_schema_without_the_needed_fields_gets_nothing_written(
+async def test_schema_without_the_needed_fields_gets_nothing_written(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
     install_crd(suite, bare(standin(provider).document))
@@ -97,7 +97,7 @@ async def test_a_schema_without_the_needed_fields_gets_nothing_written(
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_crd_that_goes_and_comes_back_gets_its_object_again(
+async def test_crd_that_goes_and_comes_back_gets_its_object_again(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
     install_crd(suite, standin(provider).document)
@@ -124,7 +124,7 @@ async def test_a_crd_that_goes_and_comes_back_gets_its_object_again(
     assert "ApplyRejected" not in reported
 
 
-async def test_a_deployment_can_be_deleted_without_its_upstream_crd(
+async def test_deployment_can_be_deleted_without_its_upstream_crd(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
     install_crd(suite, standin(provider).document)

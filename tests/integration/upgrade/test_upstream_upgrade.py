@@ -55,7 +55,7 @@ async def stored_as_v1beta1(suite: Suite, api: Client, namespace: str) -> AsyncI
     await until_upstream(api, "dynamo", "SchemaSupported")
 
 
-async def test_a_moved_storage_version_writes_nothing(
+async def test_moved_storage_version_writes_nothing(
     suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
 ) -> None:
     await until(
@@ -124,7 +124,7 @@ async def test_unserved_version_leaves_labels_to_compare(
         assert phase(await api.get(MODEL_DEPLOYMENTS, "m", namespace)) == "Running"
 
 
-async def test_a_change_after_a_moved_storage_version_is_written_in_it(
+async def test_change_after_a_moved_storage_version_is_written_in_it(
     suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
 ) -> None:
     suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=3")
@@ -137,7 +137,7 @@ async def test_a_change_after_a_moved_storage_version_is_written_in_it(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
+async def test_field_that_is_gone_stops_writing_and_nothing_else(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -210,7 +210,7 @@ async def test_removed_field_is_refused_to_models_that_need_it(
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_rule_of_the_upstream_crd_is_reported_until_it_is_met(
+async def test_violated_upstream_rule_is_reported_until_met(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "dynamo")

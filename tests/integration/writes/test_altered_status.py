@@ -8,6 +8,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk._cluster.client import Client
+from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.events import until_event
 from support.mutating_policies import Mutation, mutating, patch
@@ -73,6 +74,8 @@ async def test_other_writers_status_heals(
             api, namespace, "WriteRejected", lambda note: f"kubefoundry-{component}" in note
         )
         assert "was not stored as sent" in note
+        doctor = await CommandLine(suite.plane.kubeconfig, namespace)("doctor")
+        assert f"✗ model {namespace}/m: A write of kubefoundry-{component} was changed" in doctor.out, doctor
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=HEALED)
 
@@ -120,6 +123,8 @@ async def test_registration_names_its_changed_spec(fresh: Suite, api: Client) ->
         assert changed is not None
         assert "spec.capabilities was not stored as sent" in message(changed, "RegistrationApplied")
         assert changed["spec"]["capabilities"]["gpuSupport"] is False
+        listed = fresh.plane.kubectl("get", "ipc", "kaito").stdout.splitlines()
+        assert [line[listed[0].index("APPLIED") :].split()[0] for line in listed] == ["APPLIED", "False"]
 
     healed = await until(
         api,

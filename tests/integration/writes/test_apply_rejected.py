@@ -41,7 +41,9 @@ BAD, GOOD = "example.com/bad:1.0.0", "example.com/good:1.0.0"
 DENIAL = "not in this namespace"
 
 
-async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_raised_quota_lets_the_model_run(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
     kind = UPSTREAM[provider]
     counted = f"count/{kind.crd}"
     await api.apply(QUOTAS, quota(namespace, spec={"hard": {counted: "0"}}), manager="admin")
@@ -70,7 +72,9 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
 
 @pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 @pytest.mark.parametrize("why", [pytest.param("Invalid", id="422"), pytest.param("Forbidden", id="403")])
-async def test_a_policy_that_goes(suite: Suite, api: Client, namespace: str, provider: str, why: str) -> None:
+async def test_deleted_policy_lets_the_model_run(
+    suite: Suite, api: Client, namespace: str, provider: str, why: str
+) -> None:
     kind = UPSTREAM[provider]
 
     async with policy(api, provider, namespace, why):
@@ -87,7 +91,9 @@ async def test_a_policy_that_goes(suite: Suite, api: Client, namespace: str, pro
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_webhook_whose_wish_is_met(suite: Suite, api: Client, namespace: str, provider: str) -> None:
+async def test_edit_that_satisfies_a_webhook_lets_the_model_run(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
     kind = UPSTREAM[provider]
     words = "no image of that repository"
 
@@ -111,7 +117,7 @@ async def test_a_webhook_whose_wish_is_met(suite: Suite, api: Client, namespace:
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_what_serves_goes_on_while_its_edit_is_refused(
+async def test_model_keeps_serving_while_its_edit_is_refused(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

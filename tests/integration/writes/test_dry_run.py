@@ -26,9 +26,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_dry_run_shows_what_would_be_made(
-    suite: Suite, api: Client, namespace: str, provider: str
-) -> None:
+async def test_dry_run_shows_the_object(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
     await api.create(MODEL_DEPLOYMENTS, dry(namespace, provider), manager="test")
 
@@ -57,7 +55,7 @@ async def test_a_dry_run_shows_what_would_be_made(
     assert record.manifest == found["objects"][-1]
 
 
-async def test_a_dry_run_comes_to_rest(suite: Suite, api: Client, namespace: str) -> None:
+async def test_dry_run_comes_to_rest(suite: Suite, api: Client, namespace: str) -> None:
     log = AuditLog(suite)
     await api.create(MODEL_DEPLOYMENTS, dry(namespace, "kaito"), manager="test")
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "DryRun")
@@ -76,7 +74,7 @@ async def test_a_dry_run_comes_to_rest(suite: Suite, api: Client, namespace: str
 
 
 @pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
-async def test_a_dry_run_tells_what_is_refused(suite: Suite, api: Client, namespace: str) -> None:
+async def test_dry_run_reports_the_refusal(suite: Suite, api: Client, namespace: str) -> None:
     suite.plane.kubectl("apply", "-f", "-", input=POLICY.format(namespace=namespace))
     await policy_works(api, namespace)
     await api.create(MODEL_DEPLOYMENTS, dry(namespace, "kaito"), manager="test")
@@ -94,7 +92,7 @@ async def test_a_dry_run_tells_what_is_refused(suite: Suite, api: Client, namesp
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_dry_run_on_what_runs_changes_nothing(
+async def test_dry_run_of_a_running_model_changes_nothing(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

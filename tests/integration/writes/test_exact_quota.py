@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
     ("provider", "path", "value"),
     [("kaito", "/spec/model/id", "org/another"), ("dynamo", "/spec/engine/type", "sglang")],
 )
-async def test_the_command_in_the_refusal_makes_room(
+async def test_command_in_the_refusal_makes_room(
     suite: Suite, api: Client, namespace: str, provider: str, path: str, value: str
 ) -> None:
     body = model_deployment("m", namespace, GPU, provider=provider)
@@ -51,7 +51,9 @@ async def test_the_command_in_the_refusal_makes_room(
     assert value in json.dumps({**new, "metadata": {}})
 
 
-async def test_no_command_where_it_would_not_make_room(suite: Suite, api: Client, namespace: str) -> None:
+async def test_quota_message_has_no_command_that_makes_no_room(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     body = model_deployment("m", namespace, GPU, provider="kaito")
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")

@@ -66,7 +66,7 @@ async def test_paused_model_writes_nothing_until_resumed(
         assert edit.read(await api.get(kind, "m", namespace)) == good
 
 
-async def test_what_is_made_paused_waits(suite: Suite, api: Client, namespace: str) -> None:
+async def test_model_created_paused_is_not_applied(suite: Suite, api: Client, namespace: str) -> None:
     body = model_deployment(
         "m", namespace, GPU, provider="dynamo", annotations={names.PAUSED_ANNOTATION: "true"}
     )

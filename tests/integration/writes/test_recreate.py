@@ -136,7 +136,7 @@ async def test_several_changes_while_waiting_need_one_new_object(
     assert new["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_a_change_back_while_waiting_is_honoured(suite: Suite, api: Client, namespace: str) -> None:
+async def test_change_back_while_waiting_is_honoured(suite: Suite, api: Client, namespace: str) -> None:
     before = await running(api, namespace, "kaito", TEMPLATE)
     kind = UPSTREAM["kaito"]
 
@@ -182,7 +182,7 @@ spec: {policyName: no-evil-models, validationActions: [Deny]}
 
 
 @pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
-async def test_a_refused_new_object_leaves_the_old_one_serving(
+async def test_refused_new_object_leaves_the_old_one_serving(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     before = await running(api, namespace, "dynamo", GPU)

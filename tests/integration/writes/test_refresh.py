@@ -18,9 +18,7 @@ from support.wishes import annotate
 pytestmark = pytest.mark.integration
 
 
-async def test_a_refresh_recreates_what_the_upstream_has_given_up(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_refresh_recreates_a_failed_upstream_object(suite: Suite, api: Client, namespace: str) -> None:
     """KubeRay looks at no edit after an InitializingTimeout."""
     fail = {"kubefoundry.ai/simulator-fail": "initializing-timeout"}
     body = model_deployment("m", namespace, GPU, provider="kuberay", labels=fail)

@@ -98,7 +98,7 @@ async def test_few_requests_from_creation_to_running(
 @pytest.mark.parametrize(
     "path", ["/metadata/labels", "/metadata/annotations"], ids=["a label", "an annotation"]
 )
-async def test_a_touch_of_no_concern_causes_no_request(
+async def test_irrelevant_change_causes_no_request(
     suite: Suite, api: Client, namespace: str, provider: str, path: str
 ) -> None:
     await running(api, namespace, GPU, provider)

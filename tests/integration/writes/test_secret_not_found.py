@@ -41,7 +41,7 @@ def permitted(suite: Suite) -> Iterator[None]:
             until_allowed(suite.plane, f"provider-{provider}", "get", "secrets", allowed=False)
 
 
-async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
+async def test_missing_secret_is_reported_once_by_its_metadata_alone(
     suite: Suite, api: Client, namespace: str, permitted: None, tmp_path: Path
 ) -> None:
     asked: list[tuple[str, str]] = []

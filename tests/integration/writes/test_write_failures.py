@@ -79,7 +79,7 @@ FAULTS = pytest.mark.parametrize(
 
 
 @FAULTS
-async def test_a_new_deployment_says_why_nothing_comes(
+async def test_new_deployment_says_why_nothing_comes(
     suite: Suite, api: Client, namespace: str, proxy: Proxy, fault: Fault, why: str
 ) -> None:
     proxy.rule = broken(fault)
@@ -141,7 +141,7 @@ async def test_provider_fault_is_reported_and_observing_goes_on(
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Failed")
 
 
-async def test_a_fault_of_a_provider_that_has_made_nothing(suite: Suite, api: Client, namespace: str) -> None:
+async def test_fault_before_the_first_object_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "supports"}]})
 
     received = await until_deployment(
@@ -184,7 +184,7 @@ async def test_unstorable_answer_is_reported(suite: Suite, api: Client, namespac
     assert "0 ready replicas" in await until_event(api, namespace, "ProviderError")
 
 
-async def test_an_object_that_is_not_the_deployments_is_not_written(
+async def test_object_that_is_not_the_deployments_is_not_written(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await created(api, namespace, {**SPEC, "env": [{"name": "FAULT", "value": "name"}]})
@@ -199,7 +199,9 @@ async def test_an_object_that_is_not_the_deployments_is_not_written(
     assert (await api.list(WIDGETS, namespace=namespace))[0] == []
 
 
-async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Client, namespace: str) -> None:
+async def test_apply_under_the_providers_manager_is_reported(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     body = model_deployment("m", namespace, SPEC, provider="widgets")
 
     await api.apply(MODEL_DEPLOYMENTS, body, manager="widgets-provider")
@@ -211,7 +213,7 @@ async def test_a_user_who_applies_under_the_providers_name(suite: Suite, api: Cl
     assert received["spec"]["model"]["id"] == "org/model"
 
 
-async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
+async def test_dry_run_omits_objects_too_large_for_an_annotation(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     # within a spec's bound; as JSON of ASCII alone three times as large
@@ -228,9 +230,7 @@ async def test_a_dry_run_whose_result_is_too_large_for_an_annotation(
     assert "too large for an annotation" in result["omitted"]
 
 
-async def test_what_somebody_publishes_by_hand_is_taken_back(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_status_published_by_hand_is_overwritten(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     await says(api, namespace, state="Starting")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Deploying")
@@ -259,7 +259,7 @@ async def test_what_somebody_publishes_by_hand_is_taken_back(
 @pytest.mark.parametrize(
     "at_once", [True, False], ids=["before the provider reports", "of a model that serves"]
 )
-async def test_a_warning_that_somebody_states_by_hand_is_taken_back(
+async def test_warning_that_somebody_states_by_hand_is_taken_back(
     suite: Suite, api: Client, namespace: str, type_: str, status: str, why: str, at_once: bool
 ) -> None:
     await created(api, namespace)

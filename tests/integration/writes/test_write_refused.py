@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
         pytest.param("provider-dynamo", '"phase": "Running"', 403, id="provider"),
     ],
 )
-async def test_an_event_tells_what_no_status_can(
+async def test_event_reports_a_refused_status_write(
     suite: Suite, api: Client, namespace: str, component: str, marker: str, code: int
 ) -> None:
     example = model_deployment("example", namespace, GPU)

@@ -18,7 +18,7 @@ from support.wishes import change_spec
 pytestmark = pytest.mark.integration
 
 
-async def test_an_option_that_the_server_does_not_have(api: Client, namespace: str, models: Hub) -> None:
+async def test_unknown_engine_option_is_failed_and_repaired(api: Client, namespace: str, models: Hub) -> None:
     await created(api, tiny(namespace, models, engine={"args": {"no-such-option": "1"}}))
 
     await failed(api, namespace, "error: invalid argument: --no-such-option")
@@ -27,7 +27,7 @@ async def test_an_option_that_the_server_does_not_have(api: Client, namespace: s
     await running(api, namespace)
 
 
-async def test_an_image_that_is_not_there(api: Client, namespace: str, models: Hub) -> None:
+async def test_missing_image_is_failed(api: Client, namespace: str, models: Hub) -> None:
     await created(api, tiny(namespace, models, image="example.com/no-such:1"))
 
     await failed(api, namespace, "example.com/no-such:1")
@@ -42,13 +42,13 @@ async def test_too_little_memory(api: Client, namespace: str, models: Hub) -> No
     await running(api, namespace)
 
 
-async def test_a_model_that_the_hub_does_not_have(api: Client, namespace: str, models: Hub) -> None:
+async def test_model_that_the_hub_lacks_is_failed(api: Client, namespace: str, models: Hub) -> None:
     await created(api, tiny(namespace, models, model={"id": "test/none/none.gguf", "servedName": SERVED}))
 
     await failed(api, namespace, "failed to load model from test/none")
 
 
-async def test_a_server_that_dies_is_started_again(api: Client, namespace: str, models: Hub) -> None:
+async def test_server_that_dies_is_started_again(api: Client, namespace: str, models: Hub) -> None:
     await created(api, tiny(namespace, models))
     await running(api, namespace)
     [pod] = await pods(api, namespace)

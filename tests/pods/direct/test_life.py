@@ -19,9 +19,7 @@ from support.wishes import change_spec
 pytestmark = pytest.mark.integration
 
 
-async def test_it_answers_under_pod_security_restricted_and_goes(
-    api: Client, namespace: str, models: Hub
-) -> None:
+async def test_model_serves_under_restricted_pod_security(api: Client, namespace: str, models: Hub) -> None:
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     change = [{"op": "add", "path": "/metadata/labels", "value": restricted}]
     await api.json_patch(NAMESPACES, namespace, None, change, manager="test")
@@ -47,7 +45,7 @@ async def test_it_answers_under_pod_security_restricted_and_goes(
     assert (await api.list(PODS, namespace))[0] == []
 
 
-async def test_no_request_fails_while_it_grows_changes_and_loses_a_pod(
+async def test_no_request_fails_while_a_model_changes(
     suite: Suite, api: Client, namespace: str, models: Hub
 ) -> None:
     await created(api, tiny(namespace, models, drain=2))
@@ -93,7 +91,7 @@ async def test_pod_finishes_its_answer_before_it_ends(api: Client, namespace: st
     assert reported[-2] == b"data: [DONE]\n"
 
 
-async def test_it_moves_to_another_provider_and_back(api: Client, namespace: str, models: Hub) -> None:
+async def test_model_is_handed_over_and_back(api: Client, namespace: str, models: Hub) -> None:
     # what KAITO's simulated pods serve answers nobody
     await created(api, tiny(namespace, models, verify="false", image=image.NAME))
     await running(api, namespace)

@@ -114,17 +114,27 @@ def examples(work: Path) -> list[Image]:
 
 
 def with_services(work: Path) -> list[Image]:
-    """SHOUT and WHISPER, built as the Containerfile of acme-shout says. Raises RuntimeError."""
-    sources = [
-        example("acme-shout"),
-        dict(scaffold.sources("inference", "acme-whisper", service=True)),
-    ]
+    """SHOUT and WHISPER. Raises RuntimeError."""
+    return served({SHOUT: example("acme-shout"), WHISPER: scaffolded_service("acme-whisper")}, work)
+
+
+def scaffolded_service(name: str) -> dict[str, str]:
+    """What `init --service` writes."""
+    return dict(scaffold.sources("inference", name, service=True))
+
+
+def served(sources: Mapping[str, Files], work: Path) -> list[Image]:
+    """Images of providers with services by their names, built as the Containerfile of acme-shout says.
+
+    Files below app/ lie beside the service. Raises RuntimeError.
+    """
     made = []
-    for name, files, wheel in zip((SHOUT, WHISPER), sources, wheels(sources, work), strict=True):
+    for (name, files), wheel in zip(sources.items(), wheels([*sources.values()], work), strict=True):
         folder = work / "images" / wheel.stem
         base = image(name, folder / "provider", files[SPEC_FILE], [wheel])
-        app = layer.write(folder / "service", {SERVICE[1]: files["service.py"].encode()})
-        made.append(replace(base, layers=(*base.layers, app), command=SERVICE))
+        app = {f"/{path}": text.encode() for path, text in files.items() if path.startswith("app/")}
+        service = layer.write(folder / "service", {SERVICE[1]: files["service.py"].encode(), **app})
+        made.append(replace(base, layers=(*base.layers, service), command=SERVICE))
     return made
 
 

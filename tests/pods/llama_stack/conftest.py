@@ -13,7 +13,7 @@ from kubefoundry_nodes.kubelet import chroot
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
 from llamastack_providers import zipapp
-from pods.images import distribution, provider
+from pods.images import distribution, model_server, provider
 from pods.llama_stack.chain import Chain
 
 
@@ -93,3 +93,9 @@ def opponents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[provi
     libraries = [provider.library("acme-common", version) for version in ("1.0", "2.0")]
     made = provider.wheels([*sources, *libraries], tmp_path_factory.mktemp("opponents"))
     return {"left": (sources[0], [made[0], made[2]]), "right": (sources[1], [made[1], made[3]])}
+
+
+@pytest.fixture(scope="session")
+def engine(node: Node, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The node has the image of an engine."""
+    node.add(model_server.image(tmp_path_factory.mktemp("engine")))

@@ -112,7 +112,7 @@ async def test_new_pods_that_cannot_start_leave_the_old_ones_serving(api: Client
 
 
 @pytest.mark.accept("SC-004", "US1-2")
-async def test_a_provider_that_is_removed_answers_no_more(api: Client, chat: Corrected) -> None:
+async def test_provider_that_is_removed_answers_no_more(api: Client, chat: Corrected) -> None:
     """The last one here: nothing asks for the provider after it."""
     before = await (await server(api, "chat", chat.namespace)).chat("echo/echo-1", "ping")
 

@@ -12,6 +12,7 @@ import pytest
 
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
+from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
@@ -26,10 +27,17 @@ pytestmark = pytest.mark.integration
 RESTARTS: Final = 3
 """Restarts of the service that crashes while its status is followed."""
 
+SECRET: Final = uuid.uuid4().hex
+SAYS_SECRET: Final[Mapping[str, Any]] = {
+    "command": ["sh", "-c", "echo the key is $KEY | tee /dev/termination-log; exit 3"],
+    "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "words", "key": "key"}}}],
+}
+"""A service that ends with a secret in its log and in its termination message."""
+
 TOO_MUCH: Final = ["python3", "-c", "import time; held = bytearray(256 << 20); time.sleep(600)"]
 
 SERVICES: Final[dict[str, tuple[Mapping[str, Any], str, str]]] = {
-    "crash": ({"command": ["sh", "-c", "exit 3"]}, "ServiceCrashLoop", "ended with exit code 3"),
+    "crash": (SAYS_SECRET, "ServiceCrashLoop", "ended with exit code 3"),
     "exit": ({"command": ["true"]}, "ServiceCrashLoop", "A service must run until it is stopped."),
     "memory": (
         {"command": TOO_MUCH, "resources": {"limits": {"memory": "64Mi"}}},
@@ -51,6 +59,7 @@ SERVICES: Final[dict[str, tuple[Mapping[str, Any], str, str]]] = {
 class Seen:
     """What a user saw of a CR from the first failure on, each change once. status: the newest."""
 
+    namespace: str
     shown: list[tuple[str, str, str]] = field(default_factory=list)
     status: Object = field(default_factory=dict)
 
@@ -74,12 +83,15 @@ def failed(suite: Suite, served_images: None) -> Iterator[dict[str, Seen]]:
     """All of SERVICES, followed until each has failed, and one of them RESTARTS times more."""
     namespace = f"failing-{uuid.uuid4().hex[:8]}"
     suite.plane.kubectl("create", "namespace", namespace)
+    suite.plane.kubectl(
+        "create", "secret", "generic", "words", f"--from-literal=key={SECRET}", "-n", namespace
+    )
     yield asyncio.run(followed(suite, namespace))
     end_pods(suite, namespace)
 
 
 async def followed(suite: Suite, namespace: str) -> dict[str, Seen]:
-    seen = {name: Seen() for name in SERVICES}
+    seen = {name: Seen(namespace) for name in SERVICES}
     admin = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
     async with Client(admin, user_agent="test") as api, asyncio.timeout(STARTED):
         for name, (service, _, _) in SERVICES.items():
@@ -113,3 +125,17 @@ def test_failed_service_is_reported_with_remedy(failed: dict[str, Seen], name: s
 def test_crash_loop_of_service_is_one_transition(failed: dict[str, Seen]) -> None:
     assert failed["crash"].restarts >= RESTARTS
     assert len(failed["crash"].shown) == 1, failed["crash"].shown
+
+
+@pytest.mark.accept("L2-23")
+def test_secret_of_ended_service_is_in_its_log_alone(
+    failed: dict[str, Seen], suite: Suite, node: Node
+) -> None:
+    namespace = failed["crash"].namespace
+
+    objects = suite.plane.kubectl("get", "llsd,deployments,events", "-n", namespace, "-o", "json").stdout
+
+    logs = "".join(path.read_text() for path in node.logs.glob(f"{namespace}_*/provider-shout/*.log"))
+    assert f"the key is {SECRET}" in logs
+    assert "ServiceCrashLoop" in objects
+    assert SECRET not in objects

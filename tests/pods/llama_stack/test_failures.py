@@ -128,7 +128,7 @@ MARKS = {
     "broken-yaml": ("FR-003", "FR-025", "US3-5"),
     "wrong-section": ("FR-023", "FR-032", "US3-3"),
     "unknown-image": ("US3-4",),
-    "conflict": ("FR-024", "FR-031", "SC-006", "US1-3", "US3-2"),
+    "conflict": ("FR-024", "FR-031", "SC-006", "US1-3", "US3-2", "L2-17"),
     "other-platform": ("SC-005",),
     "other-processor": ("SC-005", "PF-07"),
     "import-error": ("FR-005", "FR-027", "PF-03", "PF-04"),
@@ -163,7 +163,7 @@ def failing(
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
 )
-def test_the_status_tells_what_failed_and_what_to_do(failing: Followed, name: str) -> None:
+def test_status_tells_what_failed_and_what_to_do(failing: Followed, name: str) -> None:
     case, status = CASES[name], failing.refusal(name).status
 
     message = condition_of(status, "ExternalProvidersReady")["message"]

@@ -122,7 +122,7 @@ def hostile(
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*ids)) for name, ids in MARKS.items()]
 )
-def test_the_provider_is_named(hostile: Followed, name: str) -> None:
+def test_provider_is_named(hostile: Followed, name: str) -> None:
     status = hostile.refusal(name).status
 
     message = condition_of(status, "ExternalProvidersReady")["message"]
@@ -134,7 +134,7 @@ def test_the_provider_is_named(hostile: Followed, name: str) -> None:
 
 @pytest.mark.accept("HP-6")
 @pytest.mark.parametrize("name", SECRETIVE)
-def test_the_secret_is_in_no_object(hostile: Followed, name: str) -> None:
+def test_secret_is_in_no_object(hostile: Followed, name: str) -> None:
     objects, left = hostile.refusal(name).objects.lower(), hostile.left.lower()
     told = {
         one["reason"]
@@ -154,7 +154,7 @@ def test_status_of_a_crash_loop_stays_the_same(hostile: Followed) -> None:
 
 
 @pytest.mark.accept("HP-7")
-def test_a_run_that_was_killed_as_another_user_is_stepped_around(
+def test_run_that_was_killed_as_another_user_is_stepped_around(
     chain: Callable[[], Chain], example_images: list[Image]
 ) -> None:
     """As a kubelet kills it: what pip has made of it is another user's, for nobody else to read or remove."""

@@ -122,7 +122,7 @@ def test_what_lint_refuses_of_the_server_preflight_refuses_too(
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.accept(*case.ids)) for name, case in CASES.items()]
 )
-def test_a_provider_that(chain: Callable[[], Chain], tool: Path, name: str) -> None:
+def test_preflight_reports_a_provider_that(chain: Callable[[], Chain], tool: Path, name: str) -> None:
     case, pod = CASES[name], chain()
     volumes = Server(pod.folder, tool)
     volumes.provide(case.files)

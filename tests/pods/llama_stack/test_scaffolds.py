@@ -20,7 +20,7 @@ def test_every_api_of_the_server_has_a_template(release: Release) -> None:
     assert release.apis == set(scaffold.APIS)
 
 
-def test_the_server_starts_with_all_of_them_at_once(chain: Callable[[], Chain], tmp_path: Path) -> None:
+def test_server_starts_with_all_of_them_at_once(chain: Callable[[], Chain], tmp_path: Path) -> None:
     pod = chain()
     names = {api: f"own-{api.replace('_', '-')}" for api in scaffold.APIS}
     sources = [provider.scaffolded(api, name) for api, name in names.items()]

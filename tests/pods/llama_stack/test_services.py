@@ -341,6 +341,33 @@ async def test_outage_of_service_is_reported_once_each_way(api: Client, suite: S
     assert times == {"ServiceCrashLoop": 1, "ProviderRecovered": 1}
 
 
+@pytest.mark.accept("L2-15")
+async def test_hanging_service_restarts_alone(api: Client, chat: Chat) -> None:
+    """It is stopped, not killed: only its health check shows that."""
+    os.kill(service_process("whisper"), signal.SIGSTOP)
+
+    pod = await until(
+        api,
+        PODS,
+        chat.name,
+        chat.namespace,
+        lambda seen: (
+            seen is not None
+            and container(seen, "provider-whisper")["restartCount"] >= 1
+            and READY(seen["status"])
+        ),
+        seconds=2 * STARTED,
+    )
+
+    assert pod is not None
+    assert container(pod, "llama-stack")["restartCount"] == 0
+    chatting = await server(api, "chat", chat.namespace)
+    # The Service leads to the pod again a moment after the pod is ready.
+    await until_answers(chatting, "/v1/health")
+    answer = await chatting.chat("whisper/echo-1", "ping")
+    assert (answer.status, answer.body) == (200, "whisper: PING")
+
+
 @pytest.mark.accept("L2-13")
 async def test_old_pod_serves_while_new_service_has_no_image(api: Client, chat: Chat) -> None:
     def set_image(obj: Object) -> None:

@@ -73,7 +73,7 @@ def test_two_fresh_roots_end_in_one_tree(
 
 
 @pytest.mark.accept("FR-015", "FR-024", "SC-006")
-def test_a_conflict_leaves_the_tree_alone(chain: Callable[[], Chain], built: Any, tmp_path: Path) -> None:
+def test_conflict_leaves_the_tree_alone(chain: Callable[[], Chain], built: Any, tmp_path: Path) -> None:
     pod = chain()
     assert pod.install(image("left", tmp_path / "left", built), "left").code == 0
     before = pod.tree()

@@ -136,14 +136,14 @@ def test_init_containers_run_in_order_before_the_server(
 
 
 @pytest.mark.accept("US1-1", "SC-001", "SC-004", "FR-022")
-async def test_the_answer_holds_what_the_cr_configures(api: Client, chat: Chat) -> None:
+async def test_answer_holds_what_the_cr_configures(api: Client, chat: Chat) -> None:
     answer = await (await server(api, "chat", chat.namespace)).chat("echo/echo-1", "ping")
 
     assert (answer.status, answer.body) == (200, f"{chat.prefix} ping")
 
 
 @pytest.mark.accept("US1-2", "SC-004")
-async def test_a_safety_call_goes_through_the_second_provider(api: Client, chat: Chat) -> None:
+async def test_safety_call_goes_through_the_second_provider(api: Client, chat: Chat) -> None:
     """What it denies is the value of a Secret, which reaches it through a variable."""
     live = await server(api, "chat", chat.namespace)
 
@@ -155,7 +155,7 @@ async def test_a_safety_call_goes_through_the_second_provider(api: Client, chat:
 
 
 @pytest.mark.accept("SC-003", "FR-021")
-async def test_the_server_lists_the_providers_as_the_cr_has_them(api: Client, chat: Chat) -> None:
+async def test_server_lists_the_providers_as_the_cr_has_them(api: Client, chat: Chat) -> None:
     listed = await (await server(api, "chat", chat.namespace)).providers()
 
     assert {name: (item["api"], item["provider_type"], item["config"]) for name, item in listed.items()} == {
@@ -165,7 +165,7 @@ async def test_the_server_lists_the_providers_as_the_cr_has_them(api: Client, ch
 
 
 @pytest.mark.accept("FR-028", "FR-011")
-async def test_the_status_tells_what_runs(api: Client, chat: Chat) -> None:
+async def test_status_tells_what_runs(api: Client, chat: Chat) -> None:
     status = await until_ready(api, "chat", chat.namespace)
 
     rows = [
@@ -183,7 +183,7 @@ async def test_the_status_tells_what_runs(api: Client, chat: Chat) -> None:
     assert echo["config"] == {"prefix": f"{chat.prefix} "}
 
 
-async def test_a_secret_value_is_written_nowhere(api: Client, suite: Suite, node: Node, chat: Chat) -> None:
+async def test_secret_value_is_written_nowhere(api: Client, suite: Suite, node: Node, chat: Chat) -> None:
     status = await until_ready(api, "chat", chat.namespace)
     kinds = "llsd,deployments,replicasets,pods,services,configmaps,events,endpointslices"
 

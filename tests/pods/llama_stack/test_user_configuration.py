@@ -72,14 +72,14 @@ async def started(suite: Suite, namespace: str) -> None:
             await until_ready(api, name, namespace)
 
 
-async def test_the_server_starts_from_it(api: Client, configured: str) -> None:
+async def test_server_starts_from_it(api: Client, configured: str) -> None:
     listed = await (await server(api, "alone", configured)).providers()
 
     assert {name: item["provider_type"] for name, item in listed.items()} == {"local": "remote::vllm"}
 
 
 @pytest.mark.accept("FR-017", "FR-018", "US2-2")
-async def test_an_external_provider_takes_the_place_of_one_of_its(api: Client, configured: str) -> None:
+async def test_external_provider_takes_the_place_of_one_of_its(api: Client, configured: str) -> None:
     live = await server(api, "replaced", configured)
     listed, answer = await live.providers(), await live.chat("local/echo-1", "ping")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider.contract import Rendered
-from support.deployments import GPU
+from support.deployments import DISAGGREGATED, GPU
 from support.paths import values_at
 
 Spec = dict[str, Any]
@@ -53,3 +53,31 @@ def with_metadata(path: str) -> Seen:
     """Return a check for the labels and annotations of POD in the metadata at a path, possibly beside others."""
     label, annotation = at(f"{path}.labels.team", "a"), at(f"{path}.annotations.note", "b")
     return lambda workload: label(workload) and annotation(workload)
+
+
+EDITS: dict[str, Spec] = {
+    "model.id": {"model": {"id": "org/other"}},
+    "model.source": {"model": {"id": "org/model", "source": "custom"}},
+    "model.servedName": {"model": {"id": "org/model", "servedName": "x"}},
+    "model.storage": {"model": {"id": "org/model", "storage": STORAGE}},
+    "serving.mode": {k: DISAGGREGATED[k] for k in ("serving", "scaling")} | {"resources": {}},
+    "scaling.replicas": {"scaling": {"replicas": 3}},
+    "env": {"env": ENV},
+    "resources": {"resources": {"gpu": {"count": 2}, "memory": "32Gi", "cpu": "8"}},
+    "engine.args": {"engine": {"type": "vllm", "args": {"seed": "7"}}},
+    "engine.contextLength": {"engine": {"type": "vllm", "contextLength": 8192}},
+    "engine.trustRemoteCode": {"engine": {"type": "vllm"}},
+    "secrets.huggingFaceToken": {"secrets": {"huggingFaceToken": "s"}},
+    "podTemplate.metadata": {"podTemplate": POD},
+    "podTemplate.spec": {"podTemplate": {"spec": {"priorityClassName": "high"}}},
+    "podTemplate.container": {"podTemplate": {"container": {"securityContext": {"runAsUser": 7}}}},
+    "nodeSelector": {"nodeSelector": {"pool": "a"}},
+    "tolerations": {"tolerations": [TOLERATION]},
+}
+"""The edit of each field, with the same new value on every provider."""
+
+
+def role(name: Literal["prefill", "decode"], replicas: int, gpu: int, memory: str) -> Spec:
+    """Return the edit that changes one role of disaggregated serving."""
+    roles = {name: {"replicas": replicas, "gpu": {"count": gpu}, "memory": memory}}
+    return {"scaling": {**DISAGGREGATED["scaling"], **roles}}

@@ -16,7 +16,7 @@ from support.waiting import phase, reason, until_deployment
 CONVERGES: Final = 300.0
 """Seconds for each: what has failed eight times in a row is tried again within 50."""
 
-HISTORY: Final = ("observedGeneration", "lastTransitionTime", "selection")
+HISTORY: Final = ("observedGeneration", "lastTransitionTime", "selection", "start")
 RAY_CLUSTER: Final = re.compile(r"(?<=ray\.io/cluster=)[^,]+")
 """KubeRay names each RayCluster of a RayService at random: the name depends on how often it was replaced."""
 

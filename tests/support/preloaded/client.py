@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -70,7 +71,9 @@ class Forked:
     def send_signal(self, sig: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.pid, sig)
+            # It may end between the two calls, as for `subprocess.Popen.send_signal`.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, sig)
 
     def terminate(self) -> None:
         """Send SIGTERM."""

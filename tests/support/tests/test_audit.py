@@ -50,7 +50,7 @@ class Growing(io.BytesIO):
 
 @pytest.mark.parametrize("written", range(len(LOG) + 1))
 @pytest.mark.parametrize("start", [0, 1, LINE, LINE + 4])
-def test_what_is_written_meanwhile_breaks_no_line(written: int, start: int) -> None:
+def test_lines_written_while_reading_stay_whole(written: int, start: int) -> None:
     log = Growing(LOG)
     log.written = max(start, written)
 
@@ -60,7 +60,7 @@ def test_what_is_written_meanwhile_breaks_no_line(written: int, start: int) -> N
     assert numbers == list(range(first, first + len(numbers)))
 
 
-def test_who_looks_again_gets_all_finished_requests_once(tmp_path: Path) -> None:
+def test_repeated_reads_return_each_finished_request_once(tmp_path: Path) -> None:
     def line(number: int, stage: str = "ResponseComplete", user: str = "me") -> bytes:
         return json.dumps({"n": number, "stage": stage, "user": {"username": user}}).encode() + b"\n"
 

@@ -30,5 +30,5 @@ def ray_service(**group: Any) -> dict[str, Any]:
         pytest.param({"template": {"spec": {"containers": []}}}, False, id="something more"),
     ],
 )
-def test_what_differs(group: dict[str, Any], alike: bool) -> None:
+def test_state_comparison_sees_each_difference(group: dict[str, Any], alike: bool) -> None:
     assert (upstream(ray_service(), OTHERS) == upstream(ray_service(**group), OTHERS)) is alike

@@ -28,13 +28,13 @@ TABLE = """
 
 
 def test_fields_are_the_leaves_of_the_typed_spec() -> None:
-    assert len(FIELDS) == len(set(FIELDS)) == 49
+    assert len(FIELDS) == len(set(FIELDS)) == 50
     assert {"model.id", "scaling.decode.gpu.type", "podTemplate.metadata.labels", "engine.args"} <= set(
         FIELDS
     )
 
 
-def test_a_table_is_read(tmp_path: Path) -> None:
+def test_table_is_read(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(TABLE)
 
@@ -99,7 +99,7 @@ def _render(spec: Mapping[str, Any]) -> Rendered:
         ("meaningless", "why", [], "changes the render"),
     ],
 )
-def test_the_code_is_held_to_a_row(
+def test_broken_promise_of_a_row_is_found(
     klass: Any, detail: str, problems: list[str], expected: str | None
 ) -> None:
     found = broken_promise(Row("image", ("all",), klass, detail, 7), SAMPLE, lambda spec: problems, _render)

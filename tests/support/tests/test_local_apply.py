@@ -22,9 +22,7 @@ def config_map(name: str, namespace: str, **data: str) -> dict[str, object]:
     }
 
 
-async def test_what_is_there_is_changed_and_keeps_what_others_have_set(
-    cluster: ControlPlane, api: Client, namespace: str
-) -> None:
+async def test_local_apply_keeps_fields_of_others(cluster: ControlPlane, api: Client, namespace: str) -> None:
     apply(cluster, [config_map("ours", namespace, a="1", b="1")])
     cluster.kubectl("label", "configmap/ours", "theirs=kept", "-n", namespace)
 
@@ -35,9 +33,7 @@ async def test_what_is_there_is_changed_and_keeps_what_others_have_set(
     assert found["metadata"]["labels"] == {"theirs": "kept"}
 
 
-async def test_kubectl_and_it_go_on_where_the_other_has_been(
-    cluster: ControlPlane, api: Client, namespace: str
-) -> None:
+async def test_local_apply_and_kubectl_take_turns(cluster: ControlPlane, api: Client, namespace: str) -> None:
     apply(cluster, [config_map("ours", namespace, a="1", b="1")])
 
     applied = yaml.safe_dump(config_map("ours", namespace, a="2"))
@@ -63,7 +59,7 @@ def test_objects_of_several_groups_with_and_without_namespace(cluster: ControlPl
         ({**config_map("one", "default"), "dada": {}}, "dada: field not declared in schema"),
     ],
 )
-def test_a_refusal_names_the_object_and_the_reason(
+def test_refusal_names_the_object_and_the_reason(
     cluster: ControlPlane, document: dict[str, object], said: str
 ) -> None:
     with pytest.raises(CannotRun, match="configmaps/one: ") as refused:
@@ -72,7 +68,7 @@ def test_a_refusal_names_the_object_and_the_reason(
     assert said in str(refused.value)
 
 
-def test_a_kind_that_is_not_there_is_named(cluster: ControlPlane) -> None:
+def test_missing_kind_is_named(cluster: ControlPlane) -> None:
     document = {**config_map("one", "default"), "kind": "ConfigMaps"}
 
     with pytest.raises(CannotRun, match=r"^ConfigMaps one: the control plane has no such kind in v1$"):

@@ -100,7 +100,7 @@ def test_forked_process_ends_as_a_program(text: str, code: int, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_other_code_on_the_path_is_what_runs(tmp_path: Path) -> None:
+def test_preloaded_process_runs_other_code_on_the_path(tmp_path: Path) -> None:
     """As the commit before, whose models this one upgrades."""
     other = tmp_path / "other"
     (other / "kubefoundry_sdk").mkdir(parents=True)

@@ -81,7 +81,7 @@ def test_executed_lines_are_summed_by_package() -> None:
     ]
 
 
-def test_a_rung_that_is_left_out_is_named_with_its_reason() -> None:
+def test_rung_that_is_left_out_is_named_with_its_reason() -> None:
     said = list(summary([parse_pytest(WITHOUT_ROOT)], 1))
 
     assert said[0] == "\nLEFT OUT:"

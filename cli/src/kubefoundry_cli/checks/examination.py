@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kubefoundry_cli import server
 from kubefoundry_cli.checks import one_model
 from kubefoundry_cli.checks.finding import Finding, Unlisted, listed
-from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, references, verdicts
+from kubefoundry_cli.checks.models import (
+    DRIFT,
+    REFUSED,
+    changed_by_others,
+    pods_of,
+    references,
+    refused_writes,
+    verdicts,
+)
 from kubefoundry_cli.checks.versions import versions
 from kubefoundry_cli.checks.webhooks import webhooks
 from kubefoundry_cli.cluster import Session, no_namespace
@@ -62,8 +70,7 @@ async def examine_model(session: Session, obj: Object) -> list[Finding]:
             ),
         )
     findings += await references(session, [obj])
-    about = {"fieldSelector": f"{DRIFT['fieldSelector']},involvedObject.name={obj['metadata']['name']}"}
-    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, about)
+    findings += await _of_events(session, [obj], namespace, f",involvedObject.name={obj['metadata']['name']}")
     try:
         findings += one_model.of_pods(await of_model(session, obj))
     except NotToBeFound as error:
@@ -95,13 +102,32 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     findings += await listed(session, PROVIDER_CONFIGS, None, providers)
     findings += await versions(session)
     findings += await references(session, models or ())
-    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, DRIFT)
+    findings += await _of_events(session, models or (), namespace)
     if models == [] and namespace and await session.is_missing(namespace):
         findings.append(Finding("wrong", no_namespace(namespace)))
     elif models is not None:
         findings += [*verdicts(models, namespace), *await pods_of(session, models)]
     # the same permission may be missing for several checks
     return list(dict.fromkeys(findings))
+
+
+async def _of_events(
+    session: Session, models: Sequence[Object], namespace: str | None, more: str = ""
+) -> list[Finding]:
+    """Return the findings that only Events show: other writers, and writes that admission refuses or changes.
+
+    Args:
+        session: The session.
+        models: The models.
+        namespace: Their namespace, None for all.
+        more: What the field selector of the Events has in addition.
+    """
+
+    async def found(events: str, judge: Callable[[Sequence[Object]], Iterator[Finding]]) -> list[Finding]:
+        return await listed(session, CORE_EVENTS, namespace, judge, {"fieldSelector": events + more})
+
+    drift = await found(DRIFT, changed_by_others)
+    return [*drift, *await found(REFUSED, lambda events: refused_writes(events, models))]
 
 
 def _absent(failure: Failure, old: str | None) -> Failure:
@@ -243,6 +269,10 @@ def _registered_provider(config: Object) -> Finding:
     if status.get("ready") is not True:
         why = part(find(conditions, UPSTREAM_READY)).get("message") or "it gives no reason"
         return Finding("wrong", f"{name} accepts no models: {why}")
+    return _ready_provider(name, status, conditions)
+
+
+def _ready_provider(name: str, status: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]) -> Finding:
     notes = [condition for condition in conditions if condition.get("status") == "False"]
     if (down := find(notes, UPSTREAM_OPERATOR_UP)) is not None:
         return Finding("wrong", f"{name}: its upstream operator is down: {down.get('message')}")

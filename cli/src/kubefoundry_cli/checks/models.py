@@ -14,11 +14,12 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.health import health_of
 from kubefoundry_cli.hint import kubectl
-from kubefoundry_cli.output import since
+from kubefoundry_cli.output import duration, since
 from kubefoundry_sdk._api.conditions import first_of
-from kubefoundry_sdk._api.kinds import CONFIG_MAPS, SECRETS, Object
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, SECRETS, Object
 from kubefoundry_sdk._api.untrusted import mapping, mappings, part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime.recorder import REPEAT
 from kubefoundry_sdk._runtime.repairs import WINDOW
 
 SHOWN: Final = 5
@@ -28,7 +29,15 @@ KINDS: Final = {kind.kind: kind for kind in (SECRETS, CONFIG_MAPS)}
 SOURCES: Final = {"secretKeyRef": SECRETS.kind, "configMapKeyRef": CONFIG_MAPS.kind}
 """The kind of the source by field of `spec.env[].valueFrom`."""
 
-DRIFT: Final = {"fieldSelector": "reason=DriftDetected"}
+DRIFT: Final = "reason=DriftDetected"
+REFUSED: Final = f"reason=WriteRejected,involvedObject.kind={MODEL_DEPLOYMENTS.kind}"
+"""Events about writes that admission refuses or changes. The status need not show them: it may be such a write."""
+
+CLOCKS: Final = 60.0
+"""Seconds by which the clocks of two machines may differ."""
+
+LATE: Final = 60.0
+"""Seconds by which a component may repeat an Event late: it looks at a refused write at least once a minute."""
 
 
 def verdicts(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
@@ -81,38 +90,45 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
 
     Only metadata is requested: no content leaves the server.
     """
-    findings, forbidden = [], set[tuple[str, str]]()
-    needed = sorted(_references(models).items())
-    for (kind, namespace, name), reference in needed:
-        if (kind, namespace) in forbidden:
-            continue
+    findings = list[Finding]()
+    for (kind, namespace), needed in sorted(_references(models).items()):
+        findings += await _missing_objects(session, kind, namespace, needed)
+    return findings
+
+
+async def _missing_objects(
+    session: Session, kind: str, namespace: str, needed: Mapping[str, Reference]
+) -> list[Finding]:
+    """Return a finding for each needed object of a kind that does not exist or cannot be read."""
+    findings, object_names = list[Finding](), sorted(needed)
+    for number, name in enumerate(object_names):
         try:
             await session.client.get_metadata(KINDS[kind], name, namespace)
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.not_found:
-                findings.append(Finding("wrong", _missing(kind, namespace, name, reference)))
+                findings.append(Finding("wrong", _missing(kind, namespace, name, needed[name])))
                 continue
-            unseen = [name]
-            if isinstance(error, ApiError) and error.code == 403:
-                forbidden.add((kind, namespace))
-                unseen = [
-                    other for (*of_kind, other), _ in needed if of_kind == [kind, namespace] and other >= name
-                ]
+            # The API server would refuse the other objects of the namespace, too.
+            is_forbidden = isinstance(error, ApiError) and error.code == 403
+            unseen = object_names[number:] if is_forbidden else [name]
             named = f"{kind} {first_of([f'{namespace}/{unseen_name}' for unseen_name in unseen])}"
             findings.append(Finding("unknown", of(error, f"see whether {named} exists").message))
+            if is_forbidden:
+                break
     return findings
 
 
-def _references(models: Sequence[Object]) -> dict[tuple[str, str, str], Reference]:
-    """Return the referenced objects by kind, namespace and name."""
-    by_object: dict[tuple[str, str, str], Reference] = {}
+def _references(models: Sequence[Object]) -> dict[tuple[str, str], dict[str, Reference]]:
+    """Return the referenced objects by name, for each kind and namespace."""
+    by_kind: dict[tuple[str, str], dict[str, Reference]] = {}
     for model in models:
         meta = model["metadata"]
         for kind, name, key in _named(part(model, "spec")):
-            reference = by_object.setdefault((kind, meta["namespace"], name), Reference(key))
+            by_name = by_kind.setdefault((kind, meta["namespace"]), {})
+            reference = by_name.setdefault(name, Reference(key))
             if meta["name"] not in reference.models:
                 reference.models.append(meta["name"])
-    return by_object
+    return by_kind
 
 
 def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -141,19 +157,44 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
 
 
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:
-    """Yield the models whose upstream objects another writer has changed within the last WINDOW seconds.
-
-    The Events are core/v1. Users with `view` or `edit` on Kubernetes 1.26 may not read those of events.k8s.io.
-    """
-    last: dict[tuple[str, str], Object] = {}
-    for event in sorted(events, key=lambda event: str(event.get("eventTime") or "")):
-        age = since(event.get("eventTime"))
-        about = event.get("involvedObject") or {}
-        if age is not None and age <= WINDOW:
-            last[str(about.get("namespace")), str(about.get("name"))] = event
-    for (namespace, name), event in sorted(last.items()):
+    """Yield the models whose upstream objects another writer has changed within the last WINDOW seconds."""
+    for (namespace, name, _), event in sorted(_newest(events, WINDOW).items()):
         yield Finding(
             "wrong",
             f"model {namespace}/{name}: {event.get('message')}; change the ModelDeployment instead, "
             "or stop that writer",
         )
+
+
+def refused_writes(events: Sequence[Object], models: Sequence[Object]) -> Iterator[Finding]:
+    """Yield the existing models about which a component reported a refused or changed write.
+
+    A component repeats the Event after REPEAT seconds while the trouble lasts, so an older one is over.
+    """
+    current = {(model["metadata"]["namespace"], model["metadata"].get("uid")) for model in models}
+    about_current = [event for event in events if _uid(event) in current]
+    for (namespace, name, _), event in sorted(_newest(about_current, REPEAT + LATE).items()):
+        age = duration(since(event.get("eventTime")) or 0)
+        text = f"{event.get('message')} (seen {age} ago)"
+        yield Finding("wrong", f"model {namespace}/{name}: {text}; that takes an administrator")
+
+
+def _uid(event: Object) -> tuple[Any, Any]:
+    about = mapping(event.get("involvedObject"))
+    return about.get("namespace"), about.get("uid")
+
+
+def _newest(events: Sequence[Object], seconds: float) -> dict[tuple[str, str, str], Object]:
+    """Return the newest Event of each component about each object, if it is not older than that.
+
+    An Event of the future is ignored, because users may write Events.
+    The Events are core/v1. Users with `view` or `edit` on Kubernetes 1.26 may not read those of events.k8s.io.
+    """
+    newest: dict[tuple[str, str, str], Object] = {}
+    for event in sorted(events, key=lambda event: str(event.get("eventTime") or "")):
+        age = since(event.get("eventTime"))
+        about = mapping(event.get("involvedObject"))
+        if age is not None and -CLOCKS <= age <= seconds:
+            component = str(event.get("reportingComponent"))
+            newest[str(about.get("namespace")), str(about.get("name")), component] = event
+    return newest

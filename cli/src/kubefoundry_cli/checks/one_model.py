@@ -10,7 +10,7 @@ from kubefoundry_cli.hint import kubectl
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.reasons import READY
-from kubefoundry_sdk._api.untrusted import mapping, mappings
+from kubefoundry_sdk._api.untrusted import mapping, mappings, part
 
 
 def judged(obj: Object) -> Iterator[Finding]:
@@ -28,19 +28,7 @@ def judged(obj: Object) -> Iterator[Finding]:
 def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
     """Yield the pods that are not ready, with the reasons that they report."""
     for pod in pods:
-        status = mapping(pod.get("status"))
-        reasons = [
-            f"{mapping(state).get('reason')}: {mapping(state).get('message') or 'no message'}"
-            for container in status.get("containerStatuses") or ()
-            for state in (
-                mapping(mapping(container).get("state")).get("waiting"),
-                mapping(mapping(container).get("state")).get("terminated"),
-            )
-            if state and mapping(state).get("reason") not in (None, "Completed", "ContainerCreating")
-        ]
-        scheduled = find(mappings(status.get("conditions")), "PodScheduled")
-        if scheduled is not None and scheduled.get("status") == "False":
-            reasons.append(f"{scheduled.get('reason')}: {scheduled.get('message')}")
+        reasons = [*_container_reasons(pod), *_scheduling_reasons(pod)]
         if reasons:
             meta = pod["metadata"]
             yield Finding(
@@ -48,3 +36,18 @@ def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
                 f"pod {meta['name']}: {'; '.join(reasons)}; "
                 f"{kubectl('describe pod ' + meta['name'], meta['namespace'])}",
             )
+
+
+def _container_reasons(pod: Object) -> Iterator[str]:
+    """Yield why containers wait or have terminated."""
+    for container in mapping(pod.get("status")).get("containerStatuses") or ():
+        for name in ("waiting", "terminated"):
+            state = part(mapping(container), "state", name)
+            if state and state.get("reason") not in (None, "Completed", "ContainerCreating"):
+                yield f"{state.get('reason')}: {state.get('message') or 'no message'}"
+
+
+def _scheduling_reasons(pod: Object) -> Iterator[str]:
+    scheduled = find(mappings(mapping(pod.get("status")).get("conditions")), "PodScheduled")
+    if scheduled is not None and scheduled.get("status") == "False":
+        yield f"{scheduled.get('reason')}: {scheduled.get('message')}"

@@ -203,9 +203,9 @@ def uninstall(
                 *bundle.controller(),
                 *(obj for name in bundle.providers() for obj in bundle.provider(name)),
             ]
-            changes = await run.standing(session, objects)
+            changes = await run.existing(session, objects)
             if crds:
-                changes += await run.standing(session, bundle.crds())
+                changes += await run.existing(session, bundle.crds())
             if not changes:
                 say("KubeFoundry is not installed: nothing to do")
                 return
@@ -213,7 +213,7 @@ def uninstall(
             await run.clear(session, deployments, changes, what, eject=eject, yes=yes, seconds=timeout)
             await run.delete(session, changes, report=True)
             await run.until_gone(session, changes, timeout)
-            left = await run.standing(
+            left = await run.existing(
                 session, [change.body for change in changes if change.kind == NAMESPACES]
             )
             say(

@@ -66,21 +66,28 @@ def command(
             Exit.USAGE,
         )
     count = gpus if gpus is not None else (0 if engine == "llamacpp" else 1)
-    spec: dict[str, Any] = {"model": {"id": model}, "engine": {"type": engine}}
-    if count:
-        spec["resources"] = {"gpu": {"count": count}}
-    if image:
-        spec["image"] = image
-    if provider is not None:
-        spec["provider"] = {"name": provider}
-    if hf_secret is not None:
-        spec["secrets"] = {"huggingFaceToken": hf_secret}
+    spec = _spec(model, engine, count, image, provider, hf_secret)
     obj = edited(_object(name_of(model) if name is None else name, spec, target.namespace), edits)
     valid_new(completed(obj, "deploy"))
     if dry_run:
         output.documents([{**obj, "apiVersion": names.NEWEST_API_VERSION}])
         return
     cluster.run(_create(obj, waits, keep_waiting, yes, target))
+
+
+def _spec(
+    model: str, engine: str, gpus: int, image: str | None, provider: str | None, hf_secret: str | None
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {"model": {"id": model}, "engine": {"type": engine}}
+    if gpus:
+        spec["resources"] = {"gpu": {"count": gpus}}
+    if image:
+        spec["image"] = image
+    if provider is not None:
+        spec["provider"] = {"name": provider}
+    if hf_secret is not None:
+        spec["secrets"] = {"huggingFaceToken": hf_secret}
+    return spec
 
 
 def _object(name: str, spec: dict[str, Any], namespace: str | None) -> Object:

@@ -25,6 +25,7 @@ from kubefoundry_cli.providers import installed
 from kubefoundry_cli.requested import Requested, check_namespace
 from kubefoundry_cli.selection import Stored, registered_packages
 from kubefoundry_cli.several import Failures
+from kubefoundry_cli.storage_claims import claim_notes
 from kubefoundry_cli.what_if import Verdict
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_selector.explain import Explanation
@@ -63,9 +64,7 @@ def command(
         else cluster.run(explained_in_cluster(name, file, edits, target, failures))
     )
     answers = [model for model in models if model is not None]
-    for answer, _ in answers:
-        for note in answer.notes:
-            say(f"note: {note}")
+    _print_notes(answers)
     if form == "table":
         _show_all(answers, with_names=len(models) > 1)
     else:
@@ -74,6 +73,12 @@ def command(
     if not all(_is_runnable(*answer) for answer in answers):
         failures.note(Exit.NO)
     failures.end()
+
+
+def _print_notes(answers: Sequence[Explained]) -> None:
+    for answer, _ in answers:
+        for note in (*answer.notes, *claim_notes(answer.requested.obj)):
+            say(f"note: {note}")
 
 
 def _check_source(name: str | None, file: str | None, *, offline: bool) -> None:

@@ -10,6 +10,7 @@ import click
 
 from kubefoundry_cli import cluster, output, upstream
 from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.engine import on_engine, on_first_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over, helpers_of, live_of
 from kubefoundry_cli.output import clean, say
@@ -19,6 +20,7 @@ from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_
 from kubefoundry_cli.requested import Requested, all_requested, provider_after
 from kubefoundry_cli.several import Failures
 from kubefoundry_cli.spec_path import ABSENT
+from kubefoundry_cli.storage_claims import missing_claim_notes
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk._api import names
@@ -149,10 +151,11 @@ async def _plan_one(
         obj = requested.obj
         check_not_deleted(obj)
         held, doubts = suspensions(obj), warnings(obj["spec"])
-        chosen, unsure = (
-            (options.provider, list[str]()) if options.provider else await provider_after(session, obj)
+        chosen, engine, unsure = (
+            (options.provider, None, list[str]()) if options.provider else await provider_after(session, obj)
         )
         provider, settings, started = await as_running(session.client, named(chosen))
+        obj = on_engine(obj, engine) if engine else on_first_engine(obj, provider.capabilities.engines)
         crds_by_name = definitions(options.crds, options.release, provider)
         if provider.upstream.crd in crds_by_name:
             schema, notes = probed(provider, crds_by_name[provider.upstream.crd]), list[str]()
@@ -162,6 +165,7 @@ async def _plan_one(
         live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
         planned = upstream.planned(provider, obj, schema, live, helpers)
         notes += await check_helper_names(session, provider, obj, planned.write_plan.helpers, helpers)
+        notes += await missing_claim_notes(session, obj)
         changing = await hand_over(session, obj, provider, planned.write_plan.objects)
         trial = await _tried(session, provider, kind, planned, live, helpers) if options.server else None
     except (ApiError, Unreachable) as error:

@@ -182,8 +182,8 @@ def uninstall(
             deployments = await run.models(session, name)
             if not (delete_models or eject):
                 run.refuse_while_needed(deployments, f"provider {name}")
-            changes = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
-            registration = await change.standing(session, PROVIDER_CONFIGS, {"metadata": {"name": name}})
+            changes = await run.existing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
+            registration = await change.existing(session, PROVIDER_CONFIGS, {"metadata": {"name": name}})
             if not changes and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return

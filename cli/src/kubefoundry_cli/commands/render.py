@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import click
 
 from kubefoundry_cli import output, upstream
+from kubefoundry_cli.engine import on_engine, on_first_engine
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import all_from_file, valid_new
 from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_cli.selection import registered_packages, selected
 from kubefoundry_cli.several import Failures
+from kubefoundry_cli.storage_claims import claim_notes
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.contract import Provider
@@ -77,17 +79,23 @@ def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str
     """Return the upstream objects of a model. Raises Failure if no provider renders it."""
     objects: list[Object] = []
     refused: list[str] = []
+    if name is None and not LiveModelDeployment(obj).requested_provider:
+        name, engine = _selected(obj)
+        obj = on_engine(obj, engine)
     providers, crds_by_name = _providers(obj, name, crds, release)
     for provider in providers:
         try:
             schema = provider.upstream.schema or probed(provider, crds_by_name[provider.upstream.crd])
-            upstream_objects = upstream.as_new(provider, upstream.rendered(provider, obj, schema))
+            on_provider = on_first_engine(obj, provider.capabilities.engines)
+            upstream_objects = upstream.as_new(provider, upstream.rendered(provider, on_provider, schema))
         except Failure as failure:
             refused.append(failure.message)
             continue
         for note in upstream_objects.notes:
             say(f"{provider.title}: {note}")
         objects += [*upstream_objects.helpers, upstream_objects.main]
+    for note in claim_notes(obj) if objects else ():
+        say(f"note: {note}")
     for words in refused:
         say(words)
     if not objects:
@@ -106,7 +114,7 @@ def _providers(
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
         return providers, crds_by_name
     if name is None:
-        name = LiveModelDeployment(obj).requested_provider or _selected(obj)
+        name = str(LiveModelDeployment(obj).requested_provider)
     provider = named(name)
     crds_by_name = definitions(crds, release, provider)
     if not _has_schema(provider, crds_by_name):
@@ -121,8 +129,11 @@ def _has_schema(provider: Provider, crds_by_name: Mapping[str, Object]) -> bool:
     return bool(provider.upstream.schema) or provider.upstream.crd in crds_by_name
 
 
-def _selected(obj: Object) -> str:
-    """Return the provider that the selector chooses if every package is installed. Raises Failure if none."""
+def _selected(obj: Object) -> tuple[str, str | None]:
+    """Return provider and engine that the selector chooses if every package is installed. Raises Failure if none.
+
+    The engine is None if the spec names it.
+    """
     packages = installed()
     decision = selected(obj, registered_packages(packages), packages)
     if decision.provider is None:
@@ -130,4 +141,4 @@ def _selected(obj: Object) -> str:
             f"no provider is selected for ModelDeployment '{obj['metadata']['name']}': {decision.text}"
         )
     say(f"provider {decision.provider} is selected: {decision.text}")
-    return decision.provider
+    return decision.provider, decision.engine

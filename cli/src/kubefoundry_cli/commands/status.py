@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
@@ -16,6 +17,7 @@ from kubefoundry_cli.model_list import list_models
 from kubefoundry_cli.model_table import pod_state, rows
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.start_text import describe_start
 from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -193,6 +195,7 @@ def _describe(obj: Object, health: Health) -> None:
             "Replicas",
             f"{replicas.get('ready', 0)} of {replicas['desired']} ready" if "desired" in replicas else None,
         ),
+        ("Start", describe_start(status.get("start"), datetime.now(UTC))),
         ("Endpoint", endpoint(status)),
         ("Served as", part(status, "endpoint").get("model")),
         ("APIs", ", ".join(map(str, part(status, "endpoint").get("apis") or ()))),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,8 +12,12 @@ from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.output import say
+from kubefoundry_sdk._api import build
 from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+
+CHECKOUT: Final = Path(__file__).resolve().parents[4]
+"""The checkout, if the command line runs from one."""
 
 Versions = dict[str, str | dict[str, str]]
 """The versions by component; the value of `providers` has them by name."""
@@ -22,10 +28,15 @@ Versions = dict[str, str | dict[str, str]]
 @output.option("table", "json", "yaml")
 @cluster.options
 def command(client: bool, form: str, target: Target) -> None:
-    """Print the version of the command line, of the API server, and of the providers in the cluster."""
+    """Print the version of the command line, of the API server, and of the providers in the cluster.
+
+    As with kubectl, JSON and YAML also have the commit that the command line was built from.
+    """
     versions: Versions = {"kubefoundry": version("kubefoundry-cli")}
     if form == "table":
         _print(versions)
+    elif built_from := build.commit() or build.describe(CHECKOUT):
+        versions["commit"] = built_from
     rest, failure = ({}, None) if client else cluster.run(_of_cluster(target))
     if form == "table":
         _print(rest)

@@ -82,7 +82,7 @@ async def until(session: Session, name: str, state: str, seconds: float, *, keep
                 except Missing:
                     if state != "deleted":
                         raise
-                    say(f"ModelDeployment '{name}' is deleted" if obj else _absent(session, name))
+                    say(_absence(session, name, obj))
                     return
                 reported = _report(obj, reported)
                 if state == "ready" and _ready(obj, keep_waiting=keep_waiting):
@@ -97,7 +97,9 @@ async def until(session: Session, name: str, state: str, seconds: float, *, keep
         ) from None
 
 
-def _absent(session: Session, name: str) -> str:
+def _absence(session: Session, name: str, last: Object | None) -> str:
+    if last:
+        return f"ModelDeployment '{name}' is deleted"
     return f"there is no ModelDeployment '{name}' in namespace {session.namespace}"
 
 

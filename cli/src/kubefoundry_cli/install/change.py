@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -143,9 +143,9 @@ async def _change(
         among: Kind and name of all objects of the manifest.
         force: Whether to take over values of other managers.
     """
-    change = await standing(session, kind, body) or Change(kind, body, None)
+    change = await existing(session, kind, body) or Change(kind, body, None)
     if kind == CRDS and change.live is not None:
-        _keeps_what_is_stored(body, change.live)
+        _check_stored_versions(body, change.live)
     try:
         applied = await ownership.applied(session, kind, body, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
@@ -170,7 +170,7 @@ def _missing(error: ApiError, change: Change) -> tuple[str, str] | None:
     return None
 
 
-async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
+async def existing(session: Session, kind: Kind, body: Object) -> Change | None:
     """Return the object with its live state, None if it does not exist. Raises Failure."""
     change = Change(kind, body, None)
     try:
@@ -183,14 +183,14 @@ async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
         raise of(error, f"read {change.named}") from error
 
 
-def _keeps_what_is_stored(body: Object, live: Object) -> None:
+def _check_stored_versions(body: Object, live: Object) -> None:
     """Raise Failure if the CRD lacks a version of stored objects: they could not be read again."""
     has = {version["name"] for version in body["spec"]["versions"]}
-    lost = sorted(set((live.get("status") or {}).get("storedVersions") or ()) - has)
-    if lost:
+    missing = sorted(set((live.get("status") or {}).get("storedVersions") or ()) - has)
+    if missing:
         raise Failure(
-            f"CustomResourceDefinition {body['metadata']['name']} of this manifest lacks {', '.join(lost)}, in which "
-            "the cluster has stored objects; use the command line of the release that is installed"
+            f"CustomResourceDefinition {body['metadata']['name']} of this manifest lacks {', '.join(missing)}, in "
+            "which the cluster has stored objects; use the command line of the release that is installed"
         )
 
 
@@ -283,7 +283,13 @@ async def gone(session: Session, kind: Kind, namespace: str | None, name: str, s
 
 
 async def _require(
-    session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float, state: str
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    name: str,
+    holds: Callable[[Object | None], bool],
+    seconds: float,
+    state: str,
 ) -> None:
     """Wait until `holds` is true of the object. `state` is the word for that in the message. Raises Failure."""
     reached, last = await until(session, kind, namespace, name, holds, seconds)
@@ -337,17 +343,17 @@ async def until(
 def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:
     """Describe an object that is not in the state, the visible reason, and the command that shows more."""
     look = kubectl(f"describe {kind.kind.lower()} {name}", namespace)
-    what = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
+    problem = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
     holders = ", ".join(map(str, (last or {}).get("metadata", {}).get("finalizers") or ()))
     if state != "deleted" or not holders:
-        return f"{what}; {look}"
+        return f"{problem}; {look}"
     waits = [
         f"; the process of provider {provider} removes it once it has cleaned up: "
         f"{kubectl(f'get deployment kubefoundry-provider-{provider}', SYSTEM_NAMESPACE)}"
         for provider in (_provider_of(holder) for holder in holders.split(", "))
         if provider
     ]
-    return f"{what}: held by finalizer {holders}{''.join(waits) or f'; {look}'}"
+    return f"{problem}: held by finalizer {holders}{''.join(waits) or f'; {look}'}"
 
 
 def _provider_of(finalizer: str) -> str | None:

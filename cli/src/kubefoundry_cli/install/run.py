@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 from kubefoundry_cli.cluster import Session
@@ -66,7 +66,9 @@ async def install(
     else:
         confirmed(f"write {len(todo)} of {len(changes)} objects for {what} to {session.client.server}", yes)
         await change.apply(session, changes, force=force, written=_report)
-        say(f"{what} is installed: {len(todo)} object{'' if len(todo) == 1 else 's'} written")
+        starts = wait is None and any(entry.kind.kind == DEPLOYMENTS.kind for entry in todo)
+        unseen = "; whether its processes start was not awaited (--wait DURATION)" if starts else ""
+        say(f"{what}: {len(todo)} object{'' if len(todo) == 1 else 's'} written{unseen}")
     if wait is not None:
         await change.rolled_out(session, changes, wait)
         say(f"{what} is up")
@@ -215,14 +217,37 @@ async def _check_models(session: Session, deployments: Sequence[Object], *, ejec
 
 async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refused]:
     """Return a failure for each provider that has models to clean up, and is silent or does not run."""
-    needed = Counter(
+    needed = Counter(provider for deployment in deployments for provider in _cleaning_providers(deployment))
+    silent = await _silences(session, needed) if needed else {}
+    return [
+        Refused(
+            PROVIDER_CONFIGS.kind,
+            name,
+            Failure(
+                f"provider {name} {silent[name]}, and it would have to clean up {count} models; "
+                f"start it, or keep them with --eject: "
+                f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
+            ),
+        )
+        for name, count in sorted(needed.items())
+        if name in silent
+    ]
+
+
+def _cleaning_providers(deployment: Object) -> list[str]:
+    """Return the providers that have to clean up before the model is gone."""
+    finalizers = LiveModelDeployment(deployment).finalizers
+    return [
         provider
-        for deployment in deployments
-        for provider in filter(None, {*holders(deployment), provider_of(deployment)})
-        if names.provider_finalizer(provider) in LiveModelDeployment(deployment).finalizers
-    )
+        for provider in {*holders(deployment), provider_of(deployment)}
+        if provider and names.provider_finalizer(provider) in finalizers
+    ]
+
+
+async def _silences(session: Session, needed: Container[str]) -> dict[str, str]:
+    """Return why each of these providers is silent, apart from those that are not. Raises Failure."""
     try:
-        configs, _ = await session.client.list(PROVIDER_CONFIGS) if needed else ([], "")
+        configs, _ = await session.client.list(PROVIDER_CONFIGS)
     except (ApiError, Unreachable) as error:
         raise of(error, "list InferenceProviderConfigs") from error
     ages = {
@@ -237,19 +262,7 @@ async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refus
     }
     for name in await liveness.stopped(session, ages.keys() - silent.keys()):
         silent[name] = "does not run: nobody renews its Lease"
-    return [
-        Refused(
-            PROVIDER_CONFIGS.kind,
-            name,
-            Failure(
-                f"provider {name} {silent[name]}, and it would have to clean up {count} models; "
-                f"start it, or keep them with --eject: "
-                f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
-            ),
-        )
-        for name, count in sorted(needed.items())
-        if name in silent
-    ]
+    return silent
 
 
 def _has_upstream(obj: Object) -> bool:
@@ -281,11 +294,11 @@ def _report_deleted(entry: Change) -> None:
     print(f"{'deleted':11}  {clean(entry.named)}", flush=True)
 
 
-async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
+async def existing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
     """Return the manifest's existing objects in the order of deletion, without the kinds of `keep`."""
     kinds = Kinds(session)
     candidates = [obj for obj in reversed(objects) if obj["kind"] not in keep]
-    changes = [await change.standing(session, await kinds.of(obj), obj) for obj in candidates]
+    changes = [await change.existing(session, await kinds.of(obj), obj) for obj in candidates]
     return [entry for entry in changes if entry is not None]
 
 

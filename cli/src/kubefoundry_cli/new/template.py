@@ -52,17 +52,7 @@ def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, st
     Raises:
         Failure: The name or the group is invalid.
     """
-    if not NAME.fullmatch(name) or name in TAKEN:
-        raise Failure(
-            f"'{foreign_text.shown(name)}' cannot be a provider's name: use at most 40 lower-case letters, digits "
-            "and inner dashes, a letter first, and no word that YAML reads as true, false or null",
-            Exit.USAGE,
-        )
-    if not GROUP.fullmatch(group):
-        raise Failure(
-            f"'{foreign_text.shown(group)}' cannot be an API group: it is a domain, like serving.example.com",
-            Exit.USAGE,
-        )
+    _check_names(name, group)
     title = "".join(part.capitalize() for part in name.split("-"))
     kind, plural, version = (crd.kind, crd.plural, crd.version) if crd else (title, name, "v1")
     words = {
@@ -93,6 +83,21 @@ def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, st
         # The test of a model's life needs the example's status.
         contents = {path: _fitted(text, crd) for path, text in contents.items() if path != LIFE}
     return contents | ({f"{name}.crd.yaml": crd.text} if crd else {})
+
+
+def _check_names(name: str, group: str) -> None:
+    """Raise Failure if the name of the provider or the API group is invalid."""
+    if not NAME.fullmatch(name) or name in TAKEN:
+        raise Failure(
+            f"'{foreign_text.shown(name)}' cannot be a provider's name: use at most 40 lower-case letters, digits "
+            "and inner dashes, a letter first, and no word that YAML reads as true, false or null",
+            Exit.USAGE,
+        )
+    if not GROUP.fullmatch(group):
+        raise Failure(
+            f"'{foreign_text.shown(group)}' cannot be an API group: it is a domain, like serving.example.com",
+            Exit.USAGE,
+        )
 
 
 def _fitted(text: str, crd: UpstreamCrd) -> str:

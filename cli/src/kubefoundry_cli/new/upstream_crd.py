@@ -37,6 +37,7 @@ HONOURED_BY: Final[Mapping[str, str]] = {
     "podTemplate.spec": "",
     "podTemplate.container": "",
     "model.storage.volumes": "",
+    "model.storage.uri": "",
     "model.storage.offline": "",
     "secrets.huggingFaceToken": "",
     "nodeSelector": "nodeSelector",
@@ -148,12 +149,16 @@ def example(schema: Mapping[str, Any]) -> Any:
         return schema["default"]
     if schema.get("enum"):
         return schema["enum"][0]
+    if schema.get("type") == "object":
+        properties = mapping(schema.get("properties"))
+        return {name: example(mapping(properties.get(name))) for name in schema.get("required") or ()}
+    if schema.get("type") == "array":
+        return [example(mapping(schema.get("items")))] * int(schema.get("minItems") or 0)
+    return _scalar_example(schema)
+
+
+def _scalar_example(schema: Mapping[str, Any]) -> Any:
     match schema.get("type"):
-        case "object":
-            properties = mapping(schema.get("properties"))
-            return {name: example(mapping(properties.get(name))) for name in schema.get("required") or ()}
-        case "array":
-            return [example(mapping(schema.get("items")))] * int(schema.get("minItems") or 0)
         case "integer" | "number":
             return schema.get("minimum") or 0
         case "boolean":

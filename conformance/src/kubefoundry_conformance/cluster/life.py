@@ -34,8 +34,8 @@ async def check_metadata(rig: Rig) -> Finding | None:
     place = rig.place()
     deployment = await rig.create(place)
     meta, uid = (await rig.upstream(place))["metadata"], deployment["metadata"]["uid"]
-    owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") == uid]
-    if not owners or not (owners[0].get("controller") and owners[0].get("blockOwnerDeletion")):
+    owner = {"uid": uid, "controller": True, "blockOwnerDeletion": True}
+    if not any(owner.items() <= reference.items() for reference in meta.get("ownerReferences") or ()):
         return Finding(f"ownerReferences {meta.get('ownerReferences')}", f"controller and owner {uid}")
     labels = {names.MANAGED_BY_LABEL: names.MANAGED_BY, f"{names.PREFIX}provider": rig.provider}
     if not labels.items() <= (meta.get("labels") or {}).items():

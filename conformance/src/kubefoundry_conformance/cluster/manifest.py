@@ -136,15 +136,22 @@ def writing(rules: Sequence[Rule], group: str, resource: str, name: str) -> list
     """Reduce rules to those that permit changes of one existing object."""
     reduced = []
     for rule in rules:
+        if not _concerns(rule, group, name):
+            continue
         resources = [
             permitted
             for permitted in rule.get("resources") or ()
             if permitted.partition("/")[0] in (resource, "*")
         ]
         verbs = [verb for verb in rule["verbs"] if verb not in (*READS, "create", "deletecollection")]
-        applies = name in (rule.get("resourceNames") or [name])
-        if resources and verbs and applies and {group, "*"} & set(rule.get("apiGroups") or ()):
+        if resources and verbs:
             reduced.append(
                 {"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": [name]}
             )
     return reduced
+
+
+def _concerns(rule: Rule, group: str, name: str) -> bool:
+    """Check whether a rule is about the API group, and names this object or none."""
+    groups, object_names = set(rule.get("apiGroups") or ()), rule.get("resourceNames") or [name]
+    return bool({group, "*"} & groups) and name in object_names

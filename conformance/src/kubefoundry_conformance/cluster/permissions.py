@@ -59,20 +59,23 @@ def unused(rules: Sequence[Rule], requests: Iterable[Entry], excused: Mapping[st
     rights = {permission for permission, _ in seen}
     unused_rights = set()
     for rule in rules:
-        verbs = set(rule["verbs"]) - ({"get"} if {"list", "watch", "patch"} & set(rule["verbs"]) else set())
-        for group, resource, verb in product(
-            rule.get("apiGroups") or (), rule.get("resources") or (), sorted(verbs)
-        ):
-            permission = right(verb, group, resource)
-            if permission in excused:
-                continue
-            names = rule.get("resourceNames")
+        names = rule.get("resourceNames")
+        for permission in _permissions(rule) - excused.keys():
             if names is None and permission not in rights:
                 unused_rights.add(permission)
             unused_rights.update(
                 f"{permission} {name}" for name in names or () if (permission, name) not in seen
             )
     return sorted(unused_rights)
+
+
+def _permissions(rule: Rule) -> set[str]:
+    """Return the permissions of a rule, without a `get` that reveals nothing more than its other verbs."""
+    verbs = set(rule["verbs"])
+    if {"list", "watch", "patch"} & verbs:
+        verbs.discard("get")
+    combinations = product(verbs, rule.get("apiGroups") or (), rule.get("resources") or ())
+    return {right(verb, group, resource) for verb, group, resource in combinations}
 
 
 def refused(requests: Iterable[Entry]) -> set[tuple[str, str]]:

@@ -156,24 +156,34 @@ async def _check_unused(api: Client, provider: str, kind: Kind) -> None:
         raise Unusable(f"KubeFoundry is not installed in {api.server}: install it first") from error
     crds, _ = await api.list(CRDS, selector={"fieldSelector": f"metadata.name={kind.crd}"})
     own_configs = [config for config in configs if config["metadata"]["name"] == provider]
-    for name, objects in ((f"InferenceProviderConfig {provider}", own_configs), (f"CRD {kind.crd}", crds)):
-        if not objects:
-            continue
-        if run := (objects[0]["metadata"].get("labels") or {}).get(MARK):
-            raise Unusable(
-                f"{name} is another run's, or left over from one: when none runs, kubectl delete "
-                f"inferenceproviderconfigs,crds,clusterroles,clusterrolebindings,namespaces -l {MARK}={run}"
-            )
-        raise Unusable(f"{name} is there already, and is not touched: take a cluster that does not have it")
+    _check_missing(f"InferenceProviderConfig {provider}", own_configs)
+    _check_missing(f"CRD {kind.crd}", crds)
     for deployment in deployments:
-        meta = deployment["metadata"]
-        chosen = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
-        has_finalizer = names.provider_finalizer(provider) in (meta.get("finalizers") or ())
-        if chosen == provider or has_finalizer:
+        if _is_for(deployment, provider):
+            meta = deployment["metadata"]
             raise Unusable(
                 f"ModelDeployment {meta['namespace']}/{meta['name']} is for provider {provider}: "
                 "the subject would serve it"
             )
+
+
+def _check_missing(name: str, objects: Sequence[Object]) -> None:
+    """Raise Unusable if there is an object of that name."""
+    if not objects:
+        return
+    if run := (objects[0]["metadata"].get("labels") or {}).get(MARK):
+        raise Unusable(
+            f"{name} is another run's, or left over from one: when none runs, kubectl delete "
+            f"inferenceproviderconfigs,crds,clusterroles,clusterrolebindings,namespaces -l {MARK}={run}"
+        )
+    raise Unusable(f"{name} is there already, and is not touched: take a cluster that does not have it")
+
+
+def _is_for(deployment: Object, provider: str) -> bool:
+    """Check whether the ModelDeployment names the provider, or has its finalizer."""
+    chosen = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
+    finalizers = deployment["metadata"].get("finalizers") or ()
+    return chosen == provider or names.provider_finalizer(provider) in finalizers
 
 
 async def _install(rig: Rig, manifest: Sequence[Object]) -> str:

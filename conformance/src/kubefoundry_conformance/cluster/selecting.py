@@ -174,13 +174,18 @@ async def check_no_provider(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_pause(rig: Rig, offered: Offered) -> Finding | None:
-    """Check that the selector selects nothing for a paused ModelDeployment, and selects after the pause."""
+    """Check that the selector selects nothing for a paused ModelDeployment, and selects after the pause.
+
+    A selector that obeys shows nothing for the model, and one that does not obey may be late. So the pause lasts
+    longer than the selector takes for a later model.
+    """
     await offered.register(ready={})
-    place = rig.place()
+    place, clock = rig.place(), asyncio.get_running_loop().time
     await create_deployment(rig, place, annotations={names.PAUSED_ANNOTATION: "true"})
+    began = clock()
     await create_selected(rig, offered)
-    live = await rig.deployment(place)
-    if selected(live):
+    with suppress(NotSeen):
+        live = await rig.deployment(place, selected, seconds=QUIET + clock() - began)
         return Finding(f"{selected(live)} was selected for a paused one", "nothing")
     await rig.annotate(place, names.PAUSED_ANNOTATION, None)
     await rig.deployment(place, selected)

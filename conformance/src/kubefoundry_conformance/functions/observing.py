@@ -16,8 +16,9 @@ from kubefoundry_conformance.nonsense import spoiled
 from kubefoundry_sdk._api import structure
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.reasons import READY, REASONS
-from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.schema import structural
 from kubefoundry_sdk._api.status import ModelDeploymentStatus
+from kubefoundry_sdk._api.structure import Schema
 from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk.testing.structural import storable

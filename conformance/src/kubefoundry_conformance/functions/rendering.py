@@ -118,34 +118,30 @@ def check_literal_arguments(subject: Functions) -> Iterator[Finding]:
         Skipped: No argument is part of a container's command or args.
     """
     checked = False
-    for base in subject.bases():
-        engine = base["engine"]["type"]
-        for name in ARG_NAMES[engine]:
-            args = {**(base["engine"].get("args") or {}), name: LITERAL}
-            deployment = build_deployment(
-                {
-                    **base,
-                    "engine": {**base["engine"], "args": args},
-                    "env": [{"name": VARIABLE, "value": "expanded"}],
-                }
+    for name, arguments in _expanded_arguments(subject):
+        checked = True
+        if not _has_literal(arguments):
+            yield Finding(
+                f"engine.args.{name}: {LITERAL!r} becomes {arguments}",
+                "the value as it is: `$(` written as `$$(`, and quoted where a shell reads it",
             )
+    if not checked:
+        raise Skipped("no engine argument is part of a container's command or args")
+
+
+def _expanded_arguments(subject: Functions) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each argument that has LITERAL as its value, with the command line that results."""
+    for base in subject.bases():
+        for name in ARG_NAMES[base["engine"]["type"]]:
+            args = {**(base["engine"].get("args") or {}), name: LITERAL}
+            env = [{"name": VARIABLE, "value": "expanded"}]
+            deployment = build_deployment({**base, "engine": {**base["engine"], "args": args}, "env": env})
             if not subject.takes(deployment):
                 continue
             for container in containers(subject.render(deployment)):
-                argv = [
-                    str(part) for part in (*(container.get("command") or ()), *(container.get("args") or ()))
-                ]
-                if not any(VARIABLE in part for part in argv):
-                    continue
-                checked = True
-                arguments = [expanded(part, {VARIABLE: "expanded"}) for part in argv]
-                if not _has_literal(arguments):
-                    yield Finding(
-                        f"engine.args.{name}: {LITERAL!r} becomes {arguments}",
-                        "the value as it is: `$(` written as `$$(`, and quoted where a shell reads it",
-                    )
-    if not checked:
-        raise Skipped("no engine argument is part of a container's command or args")
+                argv = [*map(str, container.get("command") or ()), *map(str, container.get("args") or ())]
+                if any(VARIABLE in part for part in argv):
+                    yield name, [expanded(part, {VARIABLE: "expanded"}) for part in argv]
 
 
 def _has_literal(argv: list[str]) -> bool:

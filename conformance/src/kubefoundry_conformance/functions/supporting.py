@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hypothesis.strategies import SearchStrategy
@@ -15,7 +15,9 @@ from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment, wrong_problems
 from kubefoundry_sdk._api import validation
 from kubefoundry_sdk._api.formats import LABEL_VALUE
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Rendered
 from kubefoundry_sdk._provider.reconcile import compatibility, overrides
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 from kubefoundry_sdk.testing.generated import specs
@@ -25,6 +27,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "model.id": ("org/another-model",),
     "model.servedName": ("another-name",),
     "model.storage.volumes": ([{"name": "probe", "claimName": "probe", "mountPath": "/probe"}],),
+    "model.storage.uri": ("s3://probe/probe",),
     "model.storage.offline": (True,),
     "engine.contextLength": (4096,),
     "engine.trustRemoteCode": (True, False),
@@ -206,21 +209,23 @@ def check_long_names(subject: Functions) -> Iterator[Finding]:
             deployment = build_deployment(spec, name)
             if not subject.takes(deployment):
                 continue
-            rendered = subject.render(deployment)
-            for obj in rendered.helpers:
-                pattern = _DNS_LABEL if obj["kind"] == "Service" else _DNS_SUBDOMAIN
-                if not pattern.fullmatch(obj["metadata"]["name"]):
-                    yield _invalid(f"{obj['kind']} {obj['metadata']['name']}", name)
-            for obj in (rendered.main, *rendered.helpers):
-                for key, value in _labels(obj):
-                    if not isinstance(value, str) or len(value) > 63 or not _LABEL.fullmatch(value):
-                        yield _invalid(f"label {key}: {value}", name)
+            for part in _invalid_parts(subject.render(deployment)):
+                yield Finding(
+                    f"{part}, of a ModelDeployment whose name has {len(name)} characters",
+                    "a valid one, or a refusal",
+                )
 
 
-def _invalid(part: str, name: str) -> Finding:
-    return Finding(
-        f"{part}, of a ModelDeployment whose name has {len(name)} characters", "a valid one, or a refusal"
-    )
+def _invalid_parts(rendered: Rendered) -> Iterator[str]:
+    """Yield each invalid name of a helper, and each invalid label."""
+    for obj in rendered.helpers:
+        pattern = _DNS_LABEL if obj["kind"] == "Service" else _DNS_SUBDOMAIN
+        if not pattern.fullmatch(obj["metadata"]["name"]):
+            yield f"{obj['kind']} {obj['metadata']['name']}"
+    for obj in (rendered.main, *rendered.helpers):
+        for key, value in _labels(obj):
+            if not isinstance(value, str) or len(value) > 63 or not _LABEL.fullmatch(value):
+                yield f"label {key}: {value}"
 
 
 def maps(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -257,16 +262,21 @@ def check_pod_labels(subject: Functions) -> Iterator[Finding]:
             if not subject.takes(deployment):
                 continue
             after = subject.render(deployment)
-            objects = (after.main, *after.helpers)
-            pods = [labels for labels in _templates(objects) if key in labels]
-            for selector in _selectors(objects):
-                if key in selector and not any(labels[key] == selector[key] for labels in pods):
-                    yield Finding(
-                        f"podTemplate label {key}: users leaves no pod template that {selector} selects",
-                        "labels of selectors take precedence over users', or are refused",
-                    )
+            for selector in _unmatched_selectors((after.main, *after.helpers), key):
+                yield Finding(
+                    f"podTemplate label {key}: users leaves no pod template that {selector} selects",
+                    "labels of selectors take precedence over users', or are refused",
+                )
     if not checked:
         raise Skipped("nothing that is rendered selects pods")
+
+
+def _unmatched_selectors(objects: Sequence[Object], key: str) -> Iterator[Mapping[str, str]]:
+    """Yield the selectors with this key that no pod template has the label for."""
+    values = [labels[key] for labels in _templates(objects) if key in labels]
+    for selector in _selectors(objects):
+        if key in selector and selector[key] not in values:
+            yield selector
 
 
 def _selectors(value: Any) -> Iterator[Mapping[str, str]]:

@@ -8,12 +8,21 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kubefoundry_core.admission import annotation_warnings, creator
+from kubefoundry_core.admission import annotation_warnings, claim_edits, creator
 from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk._api import conditions, handover, names, reasons, spec_limits, validation
+from kubefoundry_sdk._api import (
+    conditions,
+    engine_choice,
+    handover,
+    names,
+    reasons,
+    spec_limits,
+    validation,
+)
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.validation import Problem
 from kubefoundry_sdk._runtime.store import size_of
 
@@ -85,16 +94,54 @@ def validate(
     if not request.decides_spec:
         return allowed(request, without_effect)
     spec = request.object.get("spec", {})
-    problems = validation.validate(spec)
+    problems = (
+        validation.validate(spec) or _selected_engine_problems(request) or claim_edits.problems(request)
+    )
     if problems:
         return refused(request, problems)
     warnings = [
         *validation.warnings(spec),
         *provider_warnings(spec, registered),
         *edit_warnings(request, registered),
+        *claim_edits.warnings(request),
         *without_effect,
     ]
     return allowed(request, warnings)
+
+
+def _selected_engine_problems(request: Request) -> list[Problem]:
+    """Return why the engine that was selected for a model cannot run the new spec, which names none.
+
+    The engine stays while a provider holds the model, so the edit could not be applied. A new value of `reselect`
+    requests another choice, unless the spec names the provider: then nobody chooses again.
+    """
+    is_chosen_again = _reselects(request) and not LiveModelDeployment(request.object).requested_provider
+    if request.old is None or not handover.holders(request.old) or is_chosen_again:
+        return []
+    spec, engine = _effective(request), engine_choice.effective_engine(request.old)
+    if LiveModelDeployment(request.object).requested_engine or not engine:
+        return []
+    return [
+        Problem(problem.path, f"{problem.message}; engine {engine} was selected: set engine.type for another")
+        for problem in validation.validate(spec)
+    ]
+
+
+def _reselects(request: Request) -> bool:
+    values = [
+        (obj["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION)
+        for obj in (request.object, request.old or request.object)
+    ]
+    return values[0] != values[1]
+
+
+def _effective(request: Request) -> Object:
+    """Return the new spec of an edit, with the engine that stays if it names none."""
+    spec: Object = request.object.get("spec") or {}
+    if LiveModelDeployment(request.object).requested_engine or request.old is None:
+        return spec
+    engine = engine_choice.effective_engine(request.old)
+    return engine_choice.with_engine(spec, engine) if engine else spec
 
 
 def _memory_problem(request: Request, left: Callable[[str], int]) -> Problem | None:
@@ -171,7 +218,8 @@ def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[st
     """
     if request.old is None or (serving := next(iter(handover.holders(request.old)), None)) is None:
         return []
-    spec, before = (validation.default(obj.get("spec") or {}) for obj in (request.object, request.old))
+    specs = (_effective(request), engine_choice.effective_spec(request.old))
+    spec, before = map(validation.default, specs)
     if _value_at(spec, "provider.name") not in (None, serving):
         return []
     if changed := [path for path in IDENTITY if _value_at(spec, path) != _value_at(before, path)]:

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, get_args
-
-from pydantic import ValidationError
+from typing import Any, Final
 
 from kubefoundry_core.admission.review import Malformed, Request, Review, allowed, request_of
-from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api import reasons, structure, validation
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.modeldeployment import Engine
-from kubefoundry_sdk._api.providerconfig import CapabilitiesSpec, ProviderConfigSpec, SelectionRuleSpec
-
-ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
 MOST_SECONDS: Final = 0.25
 """CPU seconds for the rules of a review, and the last of them. A shipped rule takes about 2 ms, the slowest text of
@@ -41,14 +35,14 @@ def validate(review: Any) -> Review:
 
 def _warnings(request: Request) -> list[str]:
     raw = request.object.get("spec") or {}
-    try:
-        spec = ProviderConfigSpec.model_validate(raw)
-    except ValidationError as error:
-        return [f"spec{_path(item['loc'])}: {item['msg']}" for item in error.errors()]
-    warnings = [*_capability_warnings(spec.capabilities)]
+    schema = structure.of_spec("inferenceproviderconfig")
+    spec = structure.defaulted(raw, schema)
+    if problems := [*structure.problems(spec, schema, "spec")]:
+        return [f"{problem.path}: {problem.message}" for problem in problems]
+    warnings = [*_capability_warnings(spec["capabilities"])]
     stored_rules, verdict = _stored(request.old or {})
     if raw.get("selectionRules") != stored_rules:
-        warnings += _rule_warnings(spec.selection_rules)
+        warnings += _rule_warnings([rule["condition"] for rule in spec.get("selectionRules", [])])
     elif verdict.get("status") == "False":
         warnings.append(f"spec.selectionRules: {verdict.get('message', '')}")
     return warnings
@@ -63,22 +57,23 @@ def _stored(config: Object) -> tuple[Any, Mapping[str, Any]]:
         raise Malformed(f"not an InferenceProviderConfig as it is stored: {error!r}") from error
 
 
-def _capability_warnings(capabilities: CapabilitiesSpec) -> Iterator[str]:
+def _capability_warnings(capabilities: Mapping[str, Any]) -> Iterator[str]:
     for field, supported, lack in (
-        ("engines", capabilities.engines, "no engine"),
-        ("servingModes", capabilities.serving_modes, "no serving mode"),
-        ("cpuSupport", capabilities.cpu_support or capabilities.gpu_support, "neither CPU nor GPU"),
+        ("engines", capabilities.get("engines", []), "no engine"),
+        ("servingModes", capabilities.get("servingModes", []), "no serving mode"),
+        ("cpuSupport", capabilities["cpuSupport"] or capabilities["gpuSupport"], "neither CPU nor GPU"),
     ):
         if not supported:
             yield f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
-    if unknown := sorted(set(capabilities.engines) - set(ENGINES)):
+    engines = validation.schema()["properties"]["engine"]["properties"]["type"]["enum"]
+    if unknown := sorted(set(capabilities.get("engines", [])) - set(engines)):
         yield (
             f"spec.capabilities.engines: no ModelDeployment can request {', '.join(unknown)}; its engines are "
-            f"{', '.join(ENGINES)}"
+            f"{', '.join(engines)}"
         )
 
 
-def _rule_warnings(rules: Sequence[SelectionRuleSpec]) -> Iterator[str]:
+def _rule_warnings(rules: Sequence[str]) -> Iterator[str]:
     """Yield a warning for each rule that does not compile. Nothing of a rule is kept: each would take 25 KB."""
     if not rules:
         return
@@ -93,13 +88,8 @@ def _rule_warnings(rules: Sequence[SelectionRuleSpec]) -> Iterator[str]:
                 "them take too long. Once stored, the condition RulesValid shows whether the selector can use them"
             )
             return
-        if problem := check(rule.condition):
+        if problem := check(rule):
             yield (
                 f"spec.selectionRules[{index}].condition, {shown(str(problem))}. The selector skips a rule that it "
                 "cannot compile: correct it"
             )
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    """Return a pydantic location in the format of Kubernetes field paths."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import Problem
+from kubefoundry_sdk._runtime import logs
+
+log = logging.getLogger(__name__)
+LINES: Final = 20
+"""Refusals that are logged in a second."""
+log.addFilter(logs.Limit(LINES))
 
 Review = dict[str, Any]
 """An AdmissionReview as JSON."""
@@ -107,13 +114,16 @@ def patched(request: Request, patch: bytes) -> Review:
 
 
 def refused(request: Request, problems: Sequence[Problem]) -> Review:
-    """Return a refusal with every problem, worded and coded like the API server's own refusals (422 Invalid).
+    """Log and return a refusal with every problem, worded and coded like the API server's own refusals (422 Invalid).
 
     Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem is shown as it is,
     several in brackets.
     """
     texts = [f"{problem.path}: {problem.message}" for problem in problems]
     listing = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    with logs.about(request.object["metadata"].get("namespace", ""), request.name):
+        logs.read(request.object)
+        log.info("refused", extra=logs.values(user=request.user, problem=logs.bounded(listing, logs.SHOWN)))
     status = {
         "status": "Failure",
         "code": 422,

@@ -69,7 +69,7 @@
 
   function connect() {
     const address = $("#live")?.dataset.stream;
-    if (!address || document.hidden) { close(); trouble(""); return; }
+    if (!address || document.hidden) { close(); trouble(""); readAgain(); return; }
     if (source && source.address === address) { trouble(""); return; }
     close();
     source = new EventSource(address);
@@ -85,6 +85,22 @@
     source.addEventListener("gone", (event) => { alive(); find(event.data)?.remove(); count(); });
   }
 
+  // A page without a stream is read again from time to time.
+  function readAgain() {
+    const seconds = Number($("#live")?.dataset.again || 0);
+    if (seconds && !document.hidden) timer = setTimeout(refresh, seconds * 1000);
+  }
+
+  // Ages are written as the server writes them (output.duration of the command line).
+  function ages() {
+    document.querySelectorAll("time[data-age]").forEach((time) => {
+      const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
+      if (Number.isNaN(seconds)) return;
+      const [unit, size] = [["d", 86400], ["h", 3600], ["m", 60]].find(([, size]) => seconds >= 2 * size) || ["s", 1];
+      time.textContent = `${Math.max(0, Math.floor(seconds / size))}${unit}`;
+    });
+  }
+
   function refreshNow() { close(); refresh(); }
 
   const rows = () => $("#rows");
@@ -97,18 +113,17 @@
     const fresh = template.content.firstElementChild;
     const old = find(key);
     const focused = old?.contains(document.activeElement);
-    if (old) old.replaceWith(fresh);
-    else rows().insertBefore(fresh, [...rows().children].find((row) => before(key, row.dataset.key)) || null);
+    if (old && old.dataset.order === fresh.dataset.order) old.replaceWith(fresh);
+    else {
+      old?.remove();
+      // The server sorts rows by this text, too.
+      const next = [...rows().children].find((row) => fresh.dataset.order < row.dataset.order);
+      rows().insertBefore(fresh, next || null);
+    }
     if (focused) $("a", fresh)?.focus();
     fresh.classList.add("fresh");
     setTimeout(() => fresh.classList.remove("fresh"), 1200);
     count();
-  }
-
-  // By namespace, then by name, as the server sorts them.
-  function before(key, otherKey) {
-    const [a, b] = [key.split("/"), otherKey.split("/")];
-    return a[0] === b[0] ? a[1] < b[1] : a[0] < b[0];
   }
 
   function count() {
@@ -215,6 +230,7 @@
 
   if ($("#live")) {
     connect();
+    setInterval(ages, 10000);
     // A browser opens at most six connections to a server, so a hidden page closes its own.
     document.addEventListener("visibilitychange", () => (document.hidden ? close() : refreshNow()));
     addEventListener("pageshow", (event) => { if (event.persisted) refreshNow(); });

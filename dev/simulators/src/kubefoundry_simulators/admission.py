@@ -34,15 +34,15 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Obj
         return _invalid("Either Inference or Tuning must be specified")
     if inference and ("preset" in inference) == ("template" in inference):
         return _invalid("Exactly one of preset or template must be specified: inference")
-    config = inference.get("config")
-    if old is None:
-        if config and config not in config_maps:
-            return _invalid(f"ConfigMap '{config}' specified in 'config' not found: inference.config")
-        return _config_problem(config_maps[config]) if config else None
+    return _config_problem(inference, config_maps) if old is None else _changed_immutable(new, old)
+
+
+def _changed_immutable(new: Object, old: Object) -> str | None:
+    """Return why KAITO refuses an update of these fields, or None if it accepts it."""
     for section, field in IMMUTABLE:
         if (new.get(section) or {}).get(field) != (old.get(section) or {}).get(field):
             return _invalid(f"field is immutable: {section}.{field}")
-    before = old.get("inference") or {}
+    inference, before = new.get("inference") or {}, old.get("inference") or {}
     if _preset(inference) != _preset(before):
         return _invalid("field is immutable: inference.preset")
     if ("template" in inference) != ("template" in before):
@@ -50,9 +50,14 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Obj
     return None
 
 
-def _config_problem(config_map: Object) -> str | None:
-    """Return why KAITO refuses the ConfigMap's current content, or None."""
-    text = (config_map.get("data") or {}).get(CONFIG_KEY)
+def _config_problem(inference: Mapping[str, Any], config_maps: Mapping[str, Object]) -> str | None:
+    """Return why KAITO refuses the current content of the ConfigMap of a new Workspace, or None."""
+    config = inference.get("config")
+    if not config:
+        return None
+    if config not in config_maps:
+        return _invalid(f"ConfigMap '{config}' specified in 'config' not found: inference.config")
+    text = (config_maps[config].get("data") or {}).get(CONFIG_KEY)
     if text is None:
         return _invalid(f"ConfigMap has no key {CONFIG_KEY}: inference.config")
     length = ((yaml.safe_load(text) or {}).get("vllm") or {}).get("max-model-len")
@@ -76,24 +81,33 @@ def dynamo_refusal(new: Object, old: Object | None, *, needs_images: bool) -> st
     components = {component["name"]: component for component in new_spec.get("components") or []}
     if not components:
         return "spec.services: must have at least one service"
-    if needs_images:
-        for name, component in components.items():
-            problem = _image_problem(component)
-            if problem:
-                return f"spec.components[{name}]: {problem}"
-    if old is None:
-        return None
+    problem = _image_problem(components) if needs_images else None
+    return problem or (None if old is None else _changed_topology(new_spec, old))
+
+
+def _changed_topology(new_spec: Object, old: Object) -> str | None:
+    """Return why Dynamo refuses this update of a graph, or None."""
+    components = {component["name"] for component in new_spec.get("components") or []}
     old_spec = spec(converted(old, "nvidia.com/v1beta1"))
     names = {component["name"] for component in old_spec.get("components") or []}
-    if names != set(components):
-        changed = ", ".join(sorted(names ^ set(components)))
+    if names != components:
+        changed = ", ".join(sorted(names ^ components))
         return f"service topology is immutable and cannot be modified after creation: {changed}"
     if new_spec.get("backendFramework") != old_spec.get("backendFramework"):
         return "spec.backendFramework is immutable and cannot be changed after creation"
     return None
 
 
-def _image_problem(component: Mapping[str, Any]) -> str | None:
+def _image_problem(components: Mapping[str, Any]) -> str | None:
+    """Return which component lacks a usable image, and why, or None."""
+    for name, component in components.items():
+        problem = _image_problem_of(component)
+        if problem:
+            return f"spec.components[{name}]: {problem}"
+    return None
+
+
+def _image_problem_of(component: Mapping[str, Any]) -> str | None:
     containers = ((component.get("podTemplate") or {}).get("spec") or {}).get("containers") or []
     image = next((item.get("image") for item in containers if item["name"] == CONTAINER), None)
     if not image:

@@ -115,20 +115,14 @@ class Cluster:
                 objects = items
                 version = listing["metadata"]["resourceVersion"]
                 async for type_, object_ in self._stream(path, {**fields, "resourceVersion": version}):
-                    if type_ == "DELETED":
-                        objects.pop(object_["metadata"]["uid"], None)
-                    else:
-                        objects[object_["metadata"]["uid"]] = object_
+                    _note(objects, type_, object_)
                     yield type_, object_
-            except Refused as refusal:
-                if refusal.status == 404:
+            except (Refused, aiohttp.ClientError, TimeoutError) as error:
+                if _is_missing(error):
                     # The CRD is gone, and its objects with it.
                     for object_ in objects.values():
                         yield "DELETED", object_
                     raise
-                log.info("listing %s again: %s", path, refusal)
-                await asyncio.sleep(RETRY_AFTER)
-            except (aiohttp.ClientError, TimeoutError) as error:
                 log.info("listing %s again: %s", path, error)
                 await asyncio.sleep(RETRY_AFTER)
 
@@ -190,6 +184,18 @@ def _load(kubeconfig: Path) -> tuple[Any, ssl.SSLContext]:
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
     return configuration, context
+
+
+def _is_missing(error: Exception) -> bool:
+    return isinstance(error, Refused) and error.status == 404
+
+
+def _note(objects: dict[str, Object], type_: EventType, object_: Object) -> None:
+    """Keep the objects by uid up to date with an event."""
+    if type_ == "DELETED":
+        objects.pop(object_["metadata"]["uid"], None)
+    else:
+        objects[object_["metadata"]["uid"]] = object_
 
 
 def _object(status: int, text: str) -> Object:

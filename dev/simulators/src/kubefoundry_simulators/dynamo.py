@@ -6,7 +6,7 @@ requested. An edit of the frontend only rolls out its Deployment. Replicas chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubefoundry_simulators.dynamo_graph import (
@@ -85,17 +85,21 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
         return [*steps, *_start(graph)]
     if requested_failure == "not-ready":
         return [Report(0.2, _waiting(graph, components(graph), _counts(graph, 0)))]
-    if before is not None and has_served(graph):
-        # The order matters: an edit that restores the running workers needs no rolling update.
-        if runs(graph) and running_hash(graph) == worker_hash(graph) != worker_hash(before):
-            return list(_roll_back(graph))
-        if worker_hash(before) != worker_hash(graph):
-            return list(_roll(graph, before))
-        if frontend_parts(before) != frontend_parts(graph):
-            return list(_replace_frontend(graph))
-        if components(before) != components(graph):
-            return list(_scale(graph, before))
+    if before is not None and has_served(graph) and (edit_steps := list(_edit(graph, before))):
+        return edit_steps
     return [Run(3.0, _workload(graph)), Report(0.0, _status(graph, READY, _counts(graph)))]
+
+
+def _edit(graph: Object, before: Object) -> Iterable[Step]:
+    """Return the steps of an edit, none if it changes no component."""
+    # The order matters: an edit that restores the running workers needs no rolling update.
+    if runs(graph) and running_hash(graph) == worker_hash(graph) != worker_hash(before):
+        return _roll_back(graph)
+    if worker_hash(before) != worker_hash(graph):
+        return _roll(graph, before)
+    if frontend_parts(before) != frontend_parts(graph):
+        return _replace_frontend(graph)
+    return _scale(graph, before) if components(before) != components(graph) else ()
 
 
 def leave(graph: Object) -> list[Step]:

@@ -76,16 +76,7 @@ def to_v1alpha1(spec: Mapping[str, Any]) -> Object:
 
 def _component(name: str, service: Mapping[str, Any]) -> Object:
     pod = dict(service.get("extraPodSpec") or {})
-    container: Object = {"name": CONTAINER, **pod.pop("mainContainer", {})}
-    env = [*(service.get("envs") or []), *(container.get("env") or [])]
-    if env:
-        container["env"] = env
-    if service.get("envFromSecret"):
-        secret = {"secretRef": {"name": service["envFromSecret"]}}
-        container["envFrom"] = [secret, *(container.get("envFrom") or [])]
-    resources = _standard_resources(service.get("resources") or {})
-    if resources:
-        container["resources"] = resources
+    container = _main_container(service, pod.pop("mainContainer", {}))
     template: Object = {"spec": {**pod, "containers": [container, *(pod.get("containers") or [])]}}
     if service.get("extraPodMetadata"):
         template["metadata"] = service["extraPodMetadata"]
@@ -98,36 +89,61 @@ def _component(name: str, service: Mapping[str, Any]) -> Object:
     return component | {field: service[field] for field in SHARED_FIELDS if field in service}
 
 
+def _main_container(service: Mapping[str, Any], extra: Mapping[str, Any]) -> Object:
+    """Return the main container of a v1alpha1 service: `extra`, with the fields that the service has itself."""
+    container: Object = {"name": CONTAINER, **extra}
+    if env := [*(service.get("envs") or []), *(container.get("env") or [])]:
+        container["env"] = env
+    if service.get("envFromSecret"):
+        secret = {"secretRef": {"name": service["envFromSecret"]}}
+        container["envFrom"] = [secret, *(container.get("envFrom") or [])]
+    if resources := _standard_resources(service.get("resources") or {}):
+        container["resources"] = resources
+    return container
+
+
 def _service(component: Mapping[str, Any]) -> Object:
     template = component.get("podTemplate") or {}
-    pod = dict(template.get("spec") or {})
-    containers = list(pod.pop("containers", []))
-    main = next((dict(item) for item in containers if item["name"] == CONTAINER), {})
-    main.pop("name", None)
-    service: Object = {}
-    role = component.get("type")
-    if role in ("prefill", "decode"):
-        service |= {"componentType": "worker", "subComponentType": role}
-    elif role:
-        service["componentType"] = role
-    if "env" in main:
-        service["envs"] = main.pop("env")
-    sources = list(main.pop("envFrom", []))
-    if sources and set(sources[0]) == {"secretRef"}:
-        service["envFromSecret"] = sources.pop(0)["secretRef"]["name"]
-    if sources:
-        main["envFrom"] = sources
-    if "resources" in main:
-        service["resources"] = _dynamo_resources(main.pop("resources"))
-    others = [item for item in containers if item["name"] != CONTAINER]
-    extra = {**pod, **({"containers": others} if others else {}), **({"mainContainer": main} if main else {})}
-    if extra:
-        service["extraPodSpec"] = extra
+    service = _roles(component.get("type")) | _pod_fields(template.get("spec") or {})
     if template.get("metadata"):
         service["extraPodMetadata"] = template["metadata"]
     if "sharedMemorySize" in component:
         service["sharedMemory"] = {"size": component["sharedMemorySize"]}
     return service | {field: component[field] for field in SHARED_FIELDS if field in component}
+
+
+def _pod_fields(pod: Mapping[str, Any]) -> Object:
+    """Return the fields of a v1alpha1 service for the pod of a v1beta1 component."""
+    containers = pod.get("containers", [])
+    main = next((dict(item) for item in containers if item["name"] == CONTAINER), {})
+    main.pop("name", None)
+    fields = _taken_from(main)
+    others = [item for item in containers if item["name"] != CONTAINER]
+    extra = {key: value for key, value in pod.items() if key != "containers"}
+    extra |= {key: value for key, value in (("containers", others), ("mainContainer", main)) if value}
+    return {**fields, "extraPodSpec": extra} if extra else fields
+
+
+def _roles(role: str | None) -> Object:
+    """Return the fields of a v1alpha1 service for the type of a v1beta1 component."""
+    if role in ("prefill", "decode"):
+        return {"componentType": "worker", "subComponentType": role}
+    return {"componentType": role} if role else {}
+
+
+def _taken_from(main: Object) -> Object:
+    """Take the fields that a v1alpha1 service has itself from its main container, and return them."""
+    fields: Object = {}
+    if "env" in main:
+        fields["envs"] = main.pop("env")
+    sources = list(main.pop("envFrom", []))
+    if sources and set(sources[0]) == {"secretRef"}:
+        fields["envFromSecret"] = sources.pop(0)["secretRef"]["name"]
+    if sources:
+        main["envFrom"] = sources
+    if "resources" in main:
+        fields["resources"] = _dynamo_resources(main.pop("resources"))
+    return fields
 
 
 def _standard_resources(resources: Mapping[str, Any]) -> Object:

@@ -59,8 +59,7 @@ def adopt(ray: Object) -> list[Step]:
 
 def plan(ray: Object, before: Object | None) -> list[Step]:
     """Deploy. Later, edit in place, switch clusters or only acknowledge, which depends on the edited fields."""
-    requested_failure = failure(ray)
-    if requested_failure == "frozen":
+    if failure(ray) == "frozen":
         return []
     message = complaint(ray)
     if message:
@@ -75,8 +74,14 @@ def plan(ray: Object, before: Object | None) -> list[Step]:
         return _start(ray, ready)
     if before is not None and cluster_hash(before) != cluster_hash(ray):
         return _switch(ray, active)
+    return _edit_in_place(ray, before, active)
+
+
+def _edit_in_place(ray: Object, before: Object | None, active: str) -> list[Step]:
+    """Deploy another Serve configuration to the active cluster, or only acknowledge the generation."""
     served = _serving(ray, running(ray, active, "RUNNING", "HEALTHY"))
     unchanged = {**served, "activeServiceStatus": _part(ray, "active")}
+    requested_failure = failure(ray)
     if before is None or (_config(before), failure(before)) == (_config(ray), requested_failure):
         return [Report(0.02, unchanged)]
     deploying = _serving(ray, running(ray, active, "DEPLOYING", "UPDATING"))

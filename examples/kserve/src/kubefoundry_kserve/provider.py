@@ -49,7 +49,13 @@ NO_PLACE: Final[Mapping[str, str]] = {
     "secrets.huggingFaceToken": "KServe downloads the model before the engine starts, with a token from its own "
     "ServiceAccount: remove {field}, and give the token to KServe",
     **dict.fromkeys(
-        ("podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline"),
+        (
+            "podTemplate.spec",
+            "podTemplate.container",
+            "model.storage.volumes",
+            "model.storage.uri",
+            "model.storage.offline",
+        ),
         "This provider passes no {field} to KServe: remove it",
     ),
 }

@@ -85,7 +85,13 @@ def problems(deployment: Deployment, schema: Schema | None, images: Mapping[str,
     yield from refused_fields(
         spec,
         dict.fromkeys(
-            ("podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline"),
+            (
+                "podTemplate.spec",
+                "podTemplate.container",
+                "model.storage.volumes",
+                "model.storage.uri",
+                "model.storage.offline",
+            ),
             "This provider passes no {field} to LeaderWorkerSet: remove it",
         ),
     )

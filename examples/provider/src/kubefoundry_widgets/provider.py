@@ -46,6 +46,7 @@ NO_PLACE: Final = (
     "podTemplate.spec",
     "podTemplate.container",
     "model.storage.volumes",
+    "model.storage.uri",
     "model.storage.offline",
     "secrets.huggingFaceToken",
     "nodeSelector",

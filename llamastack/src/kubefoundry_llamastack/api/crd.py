@@ -17,7 +17,8 @@ from kubefoundry_llamastack.api.spec import ExternalProviders, Spec
 from kubefoundry_llamastack.api.status import Status
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.schema import structural
+from kubefoundry_sdk._api.structure import Schema
 
 HEADER: Final = """\
 # Generated from the typed models of kubefoundry_llamastack.api; edits are lost.

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.structure import Schema
 
 FILE: Final = Path(__file__).with_name("core_fragments.json")
 CORE: Final = "io.k8s.api.core.v1."

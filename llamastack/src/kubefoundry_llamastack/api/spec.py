@@ -234,6 +234,10 @@ class ProviderService(ApiModel):
     autoscaling: Autoscaling | None = None
     """Scaling by load with mode Deployment, instead of replicas."""
 
+    service_account_name: Annotated[str, Field(max_length=253, pattern=formats.DNS_SUBDOMAIN)] | None = None
+    """ServiceAccount of the pods with mode Deployment, instead of the one that the operator creates. Its token is
+    mounted unless the ServiceAccount forbids it."""
+
     egress: Annotated[list[JsonObject], Field(max_length=16)] | None = None
     """Egress rules of the NetworkPolicy with mode Deployment, in addition to one for DNS. Without any, the service
     can connect to nothing else."""

@@ -125,5 +125,8 @@ def _remedy(text: str) -> str:
             "--init-resources) within the LimitRange."
         )
     if "serviceaccount" in text:
-        return "Create the ServiceAccount that the message names, or correct podOverrides.serviceAccountName."
+        return (
+            "Create the ServiceAccount that the message names, or correct podOverrides.serviceAccountName (services "
+            "of providers: service.serviceAccountName)."
+        )
     return "Change what the message names, or contact the cluster's administrator."

@@ -57,7 +57,13 @@ def _failures(item: ProviderDeployment, found: OwnPods) -> Iterator[Failure]:
     if found.live is None:
         return
     if counts(found.live).desired == 0:
-        remedy = "Set service.replicas of the provider to 1 or more."
+        # An autoscaler leaves 0 as it is, and the spec may not have a number beside it.
+        namespace = found.live["metadata"]["namespace"]
+        remedy = (
+            "Set service.replicas of the provider to 1 or more."
+            if item.spec.autoscaling is None
+            else f"Scale it: kubectl scale -n {namespace} deployment {item.name} --replicas=1."
+        )
         yield described(item, place, "ServiceNotReady", "has no pods, because it is scaled to 0", remedy)
     for pod in found.pods:
         status = pod.get("status") or {}

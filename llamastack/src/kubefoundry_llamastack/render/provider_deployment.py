@@ -1,8 +1,8 @@
 """Renders the objects of services that have pods of their own.
 
-The pods get neither a token of a ServiceAccount nor a token of requests. Which pods may send requests is decided by
-the NetworkPolicy, which therefore always exists. The Service has the default port of HTTP whatever port the service
-listens on, so no field of the service but `mode` and `required` changes the server's pods.
+The pods get no token of requests, and a token of a ServiceAccount only if the CR names the account. Which pods may
+send requests is decided by the NetworkPolicy, which therefore always exists. The Service has the default port of HTTP
+whatever port the service listens on, so no field of the service but `mode` and `required` changes the server's pods.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def address_of(cr: Distribution, provider_id: str) -> str:
 def name_of(cr: str, provider_id: str) -> str:
     """Return the name of all objects of a service.
 
-    CR `a-b` with provider `c` and CR `a` with provider `b-c` share it. The second of them reports a conflict.
+    CR `a-b` with provider `c` and CR `a` with provider `b-c` share it. The second of them reports NameConflict.
     """
     name = f"{cr}-{provider_id}-provider"
     if len(name) <= LABEL:
@@ -174,12 +174,14 @@ def _deployment(cr: Distribution, item: ProviderDeployment) -> Object:
     container = rendered(item, {"LISTEN": f"0.0.0.0:{item.port}"}, [], awaited=True)
     container["ports"] = [{"name": PORT_NAME, "containerPort": item.port, "protocol": "TCP"}]
     pod: Object = {
-        "serviceAccountName": item.name,
-        "automountServiceAccountToken": False,
+        "serviceAccountName": item.spec.service_account_name or item.name,
         "enableServiceLinks": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
+    if item.spec.service_account_name is None:
+        # Its own account has no permissions. An account that the CR names is there for its permissions.
+        pod["automountServiceAccountToken"] = False
     if volumes := scratch_volumes(item):
         pod["volumes"] = volumes
     spec: Object = {

@@ -25,7 +25,7 @@ SERVICES: Final = "/run/lls-provider"
 TOKENS: Final = "/run/lls-provider-tokens"
 """The server's container has a folder here for each provider's service, with its token.
 
-The service has the same folder. It is apart from the socket's, where the service could replace the token by a link.
+The service has the same folder. It is not the socket's folder, where the service could replace the token by a link.
 """
 
 SPEC_FILE: Final = "lls-provider-spec.yaml"

@@ -1,6 +1,6 @@
 """Reads YAML, reporting line and column of an error, and writes YAML that every reader parses to the same values.
 
-It is apart from `kubefoundry_sdk._api.foreign_yaml`, because a zipapp runs it in images without the SDK, and dates
+It is separate from `kubefoundry_sdk._api.foreign_yaml`, because a zipapp runs it in images without the SDK, and dates
 are dates, as for llama-stack.
 """
 

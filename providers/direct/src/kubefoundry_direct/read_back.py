@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -32,6 +33,10 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
         "scaling": {"replicas": content.get("replicas", 1)},
         "provider": {"overrides": _overrides(content, pod, container)},
     }
+    grace, drain = pod.get("terminationGracePeriodSeconds"), _drain_seconds(container)
+    if drain is not None and isinstance(grace, int) and grace != drain + ENDING:
+        template = rest.setdefault("podTemplate", {})
+        template.setdefault("spec", {})["terminationGracePeriodSeconds"] = grace
     command = tuple(container.get("command") or ())
     engines = [name for name, engine in ENGINES.items() if engine.command and engine.command == command]
     if command and not engines:
@@ -125,7 +130,7 @@ def _overrides(content: Any, pod: Any, container: Any) -> Object:
         "rollout": _rollout(part(content, "strategy", "rollingUpdate").get("maxSurge")),
         "cacheClaim": part(volumes.get("cache"), "persistentVolumeClaim").get("claimName"),
         "sharedMemory": part(volumes.get("shared-memory"), "emptyDir").get("sizeLimit"),
-        "drainSeconds": _drain_seconds(pod.get("terminationGracePeriodSeconds")),
+        "drainSeconds": _drain_seconds(container),
         "startupSeconds": failures * STARTING if isinstance(failures, int) else None,
         "runAsUser": _user(pod),
         "imagePullSecrets": [part(secret).get("name") for secret in pod.get("imagePullSecrets") or ()],
@@ -140,8 +145,13 @@ def _rollout(surge: Any) -> Rollout | None:
     return "replace" if surge in (0, "0") else "surge"
 
 
-def _drain_seconds(grace: Any) -> int | None:
-    return grace - ENDING if isinstance(grace, int) and grace >= ENDING else None
+def _drain_seconds(container: Any) -> int | None:
+    """Return the seconds that a container sleeps before it is stopped, None if it does something else then."""
+    hook = part(container, "lifecycle", "preStop")
+    match part(hook, "exec").get("command"):
+        case ["sleep", str(seconds)] if re.fullmatch("[0-9]{1,4}", seconds):
+            return int(seconds)
+    return None if hook else 0
 
 
 def _user(pod: Any) -> int | Cluster | None:

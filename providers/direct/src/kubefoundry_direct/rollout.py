@@ -60,10 +60,10 @@ def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
 
 
 def _claims(spec: ModelDeploymentSpec) -> list[str]:
-    """Return the names of the claims that pods of the old and of the new spec would share."""
+    """Return the names of the claims that pods of the old and of the new spec would share, and may be unable to."""
     names = [
         overrides_of(spec).cache_claim,
-        *(volume.claim_name for volume in spec.model.storage.volumes),
+        *(volume.claim_name for volume in spec.model.storage.claims if not volume.is_shared),
         *(
             part(volume, "persistentVolumeClaim").get("claimName")
             for volume in spec.pod_template.spec.volumes

@@ -12,7 +12,7 @@ from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.pod import own_volumes
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, repetitions, reserved
+from kubefoundry_sdk.engine import contradictions, location_problems, repetitions, reserved
 from kubefoundry_sdk.pod import label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
@@ -36,6 +36,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     return [
         *_name(deployment.name),
         *_image(spec, settings),
+        *location_problems(spec, TITLE),
         *contradictions(engine_of(spec).derived(spec), spec.engine.args),
         *repetitions(engine_of(spec).derived(spec), spec.engine.extra_flags),
         *_elsewhere(spec),
@@ -101,7 +102,7 @@ def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:
 def _stated_twice(spec: ModelDeploymentSpec) -> Iterator[str]:
     overrides, pod = overrides_of(spec), spec.pod_template.spec
     by_user = "run_as_user" in overrides.model_fields_set
-    if overrides.cache_claim in [volume.claim_name for volume in spec.model.storage.volumes]:
+    if overrides.cache_claim in [volume.claim_name for volume in spec.model.storage.claims]:
         yield (
             f"provider.overrides.cacheClaim and model.storage.volumes have the same claim {overrides.cache_claim}, "
             "so pods may never start: remove the override"

@@ -36,11 +36,15 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "trtllm": trtllm.ROLE_FLAGS,
 }
 
-OFFLINE: Final = {
+NOT_WITHOUT_HUB: Final = {
+    "model.storage.uri": (
+        "Dynamo's frontend fetches the tokenizer of a model from the hub, and reads no object storage: remove "
+        "{field}, or choose another provider"
+    ),
     "model.storage.offline": (
         "Dynamo's frontend fetches the tokenizer of a model from the hub, and mounts no volume: remove {field}, or "
         "choose another provider"
-    )
+    ),
 }
 """lib/llm/src/hub.rs of Dynamo reads no HF_HUB_OFFLINE."""
 
@@ -53,7 +57,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     problems += volume_problems(spec, "Dynamo", OWN_VOLUMES)
-    problems += refused_fields(spec, OFFLINE)
+    problems += refused_fields(spec, NOT_WITHOUT_HUB)
     problems += _replicas(spec)
     problems += _image(spec, settings)
     if schema is not None:

@@ -11,7 +11,7 @@ from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, is_switch, repetitions, reserved
+from kubefoundry_sdk.engine import contradictions, is_switch, location_problems, repetitions, reserved
 from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems, volume_problems
 from kubefoundry_sdk.spec import POD_SETTINGS, ModelDeploymentSpec, refused_fields
 
@@ -36,6 +36,7 @@ its port. KAITO gives its Service the name of the Workspace, and its presets' po
 
 OF_PODS: Final = (
     "model.storage.volumes",
+    "model.storage.uri",
     "model.storage.offline",
     "engine.extraArgs",
     "resources.memory",
@@ -151,6 +152,8 @@ def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
 def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     yield from label_problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
     yield from volume_problems(spec, "KAITO's provider", template.own_volumes(spec))
+    yield from _image_volumes(spec)
+    yield from location_problems(spec, "KAITO's provider")
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     is_vllm, server = spec.engine.type == "vllm", overrides_of(spec).llamacpp_server
@@ -165,6 +168,16 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
             )
     elif server == "aikit":
         yield from _aikit(spec)
+
+
+def _image_volumes(spec: ModelDeploymentSpec) -> Iterator[str]:
+    for volume in spec.model.storage.volumes:
+        if volume.image:
+            yield (
+                "KAITO decodes the pods with the Kubernetes types of its release, and its CRD does not show whether "
+                f"these have image volumes, so volume {volume.name} of model.storage may get lost: use a claim, or "
+                "choose another provider"
+            )
 
 
 def _aikit(spec: ModelDeploymentSpec) -> Iterator[str]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.engine import TENSOR_PARALLEL, Derived, parallel, states_tensor_parallelism
+from kubefoundry_sdk.engine import (
+    TENSOR_PARALLEL,
+    Derived,
+    loader,
+    model_location,
+    parallel,
+    states_tensor_parallelism,
+)
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 PORT: Final = 5000
@@ -24,9 +31,11 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
     """
     options = [Derived("port", str(PORT), SERVICE_TARGET)]
     if spec.served_name is not None and spec.model.id is not None:
+        source = "model.storage.uri" if spec.model.storage.uri else "model.id"
         options = [
-            Derived("model", spec.model.id, "model.id"),
+            Derived("model", model_location(spec), source),
             Derived("served-model-name", spec.served_name, "model.servedName"),
+            *loader(spec),
             *options,
         ]
     if spec.engine.context_length is not None:

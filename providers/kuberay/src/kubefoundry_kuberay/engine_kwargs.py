@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubefoundry_kuberay.roles import Role
-from kubefoundry_sdk.engine import is_dotted, json_value, parallel
+from kubefoundry_sdk.engine import LOAD_FORMAT, STREAMER, is_dotted, json_value, parallel
 from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 Kwargs = dict[str, Any]
@@ -71,6 +71,8 @@ def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
         result["max_model_len"] = fields["max_model_len"]
     if fields["trust_remote_code"]:
         result["trust_remote_code"] = True
+    if spec.model.storage.uri:
+        result.setdefault(_name(LOAD_FORMAT), STREAMER)
     result["tensor_parallel_size"], _ = parallel_sizes(spec, role)
     if role.exclusive:
         result.setdefault("kv_transfer_config", dict(KV_TRANSFER))

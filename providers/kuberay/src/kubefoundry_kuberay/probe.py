@@ -44,7 +44,7 @@ OPTIONAL: Final = {
 
 LOST: Final = {
     SUSPEND: TO_ZERO,
-    IMAGE_VOLUMES: "podTemplate.spec.volumes with an image",
+    IMAGE_VOLUMES: "images in model.storage.volumes or podTemplate.spec.volumes",
     CLAIMS: "podTemplate.spec.resourceClaims",
 }
 

@@ -15,6 +15,7 @@ import yaml
 
 from kubefoundry_kuberay.engine_kwargs import kwargs, parallel_sizes
 from kubefoundry_kuberay.roles import Role, roles
+from kubefoundry_sdk.engine import model_location
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 APPLICATION: Final = "llm"
@@ -53,7 +54,7 @@ def _application(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 def _llm_config(spec: ModelDeploymentSpec, role: Role) -> dict[str, Any]:
     config: dict[str, Any] = {
-        "model_loading_config": {"model_id": spec.served_name, "model_source": spec.model.id},
+        "model_loading_config": {"model_id": spec.served_name, "model_source": model_location(spec)},
         "engine_kwargs": kwargs(spec, role),
         "deployment_config": {"num_replicas": 1},
     }

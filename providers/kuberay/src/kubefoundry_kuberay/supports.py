@@ -108,8 +108,9 @@ def _labels(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 
 def _older_pods(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]:
-    pod = spec.pod_template.spec
+    pod, stored = spec.pod_template.spec, spec.model.storage.volumes
     for feature, field, is_set in (
+        (IMAGE_VOLUMES, "model.storage.volumes[].image", any(volume.image for volume in stored)),
         (IMAGE_VOLUMES, "podTemplate.spec.volumes[].image", any("image" in volume for volume in pod.volumes)),
         (CLAIMS, "podTemplate.spec.resourceClaims", bool(pod.resource_claims)),
     ):

@@ -90,10 +90,16 @@ def is_true(
 def stamp(
     conditions: Iterable[Condition], live: Iterable[Mapping[str, Any]] | None, now: datetime
 ) -> list[Condition]:
-    """Return the conditions with transition times: the live time if the status is the same, else `now`."""
+    """Return the conditions with transition times: the live time if the status is the same, else `now`.
+
+    A condition without a status gets no time: both are another manager's.
+    """
     live_by_type = {item.get("type"): item for item in live or ()}
     stamped = []
     for item in conditions:
+        if "status" not in item:
+            stamped.append(item)
+            continue
         before = live_by_type.get(item["type"])
         same = before is not None and before.get("status") == item["status"]
         time = (

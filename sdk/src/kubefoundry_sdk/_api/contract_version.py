@@ -31,6 +31,9 @@ _ADDED: Final[Mapping[str, str]] = {
 }
 """The version that added a field of the spec, by the field's path."""
 
+_ENGINE_SELECTED: Final = "0.3"
+"""The version from which a spec may leave out `engine.type`."""
+
 
 def stated(config: Object) -> str:
     """Return the version that a provider states in its InferenceProviderConfig, empty if it states none."""
@@ -54,13 +57,19 @@ def ignored_fields(spec: Mapping[str, Any], version: str) -> str:
     """
     known = _parsed(version if is_version(version) else SILENT)
     fields = [path for path, added in _ADDED.items() if _parsed(added) > known and _is_set(spec, path)]
-    if not fields:
+    chooses_engine = _parsed(_ENGINE_SELECTED) > known and not _is_set(spec, "engine.type")
+    if not fields and not chooses_engine:
         return ""
     if is_version(version):
         claim = f"implements version {version} of the contract"
     else:
         what = f"{version[:20]!r}, which is no version" if version else "no version"
         claim = f"states {what} of the contract, so {SILENT} counts"
+    if not fields:
+        return (
+            f"{claim}, and would not find the selected engine: ask an administrator to upgrade the provider, or set "
+            "engine.type"
+        )
     return (
         f"{claim}, and would ignore {', '.join(fields)}: ask an administrator to upgrade the provider, or remove the "
         "field"

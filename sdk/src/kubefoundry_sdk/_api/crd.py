@@ -1,11 +1,12 @@
 """The two CustomResourceDefinitions, made from the typed models and the rules.
 
-`python -m kubefoundry_sdk._api.crd DIR` writes them. They use no feature that is newer than Kubernetes 1.26 (contract
-§1).
+`python -m kubefoundry_sdk._api.crd DIR [SCHEMAS]` writes them, and the schemas of their specs into another folder.
+The CRDs use no feature that is newer than Kubernetes 1.26 (contract §1).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +16,9 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
 from kubefoundry_sdk._api.rules import RULES
-from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.schema import structural
 from kubefoundry_sdk._api.status import ModelDeploymentStatus
+from kubefoundry_sdk._api.structure import Schema
 
 HEADER: Final = """\
 # Generated from the typed models of kubefoundry_sdk._api; edits are lost.
@@ -69,7 +71,14 @@ def model_deployments() -> Object:
                 type_="date",
             ),
             _column("Model", ".spec.model.id", "Model that is served", wide=True),
-            _column("Engine", ".spec.engine.type", "Engine that runs the model", wide=True),
+            _column("Engine", ".spec.engine.type", "Engine that the spec names", wide=True),
+            # A JSON path cannot fall back to another one.
+            _column(
+                "Selected-Engine",
+                ".status.provider.engine",
+                "Engine that was selected; empty if the spec names it",
+                wide=True,
+            ),
             _column("Paused", _PAUSED, "Whether edits have no effect", wide=True),
             _column("Reason", f"{_READY}.reason", "Reason of the Ready condition", wide=True),
             _column("Message", ".status.message", "Current state, and what to do", wide=True),
@@ -96,6 +105,11 @@ def provider_configs() -> Object:
                 "Rules",
                 '.status.conditions[?(@.type=="RulesValid")].status',
                 "Whether the selector can use all selection rules",
+            ),
+            _column(
+                "Applied",
+                '.status.conditions[?(@.type=="RegistrationApplied")].status',
+                "False while admission changes the registration; otherwise empty",
             ),
             _column("Version", ".status.version", "Name and version of the provider's controller"),
             _column("Upstream", ".status.upstreamCRDVersion", "API version of the upstream resource"),
@@ -199,14 +213,23 @@ def write(directory: Path) -> list[Path]:
     return written
 
 
+def write_schemas(directory: Path) -> None:
+    """Write the schemas that `structure.of_spec` reads. Raise OSError if a file cannot be written."""
+    for kind, model in ((MODEL_DEPLOYMENTS, ModelDeploymentSpec), (PROVIDER_CONFIGS, ProviderConfigSpec)):
+        text = json.dumps(structural(model), indent=1, ensure_ascii=False)
+        (directory / f"{kind.kind.lower()}.schema.json").write_text(f"{text}\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     """Run the command, and return its exit code: 2 for wrong arguments, 1 if the files cannot be written."""
-    if len(arguments) != 1:
-        print("usage: python -m kubefoundry_sdk._api.crd DIR", file=sys.stderr)
+    if len(arguments) not in (1, 2):
+        print("usage: python -m kubefoundry_sdk._api.crd DIR [SCHEMAS]", file=sys.stderr)
         return 2
     try:
         for path in write(Path(arguments[0])):
             print(path)
+        if arguments[1:]:
+            write_schemas(Path(arguments[1]))
     except OSError as error:
         print(f"CRDs not written to {arguments[0]}: {error.strerror}", file=sys.stderr)
         return 1

@@ -54,6 +54,9 @@ FIELD_FLAGS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 }
 """For each engine the flags, without dashes, that a field of the spec sets."""
 
+ENGINES: Final = tuple(FIELD_FLAGS)
+"""All engines, in the order in which one is selected for a spec without an engine (contract §5)."""
+
 NEGATABLE: Final = frozenset({"vllm", "llamacpp"})
 """Engines in which a switch X has the form no-X; for vLLM that is the same switch turned off."""
 

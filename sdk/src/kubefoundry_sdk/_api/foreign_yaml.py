@@ -1,7 +1,7 @@
-"""Reads the YAML of others: a text in an object, a form of the page, and a file of the user.
+"""Read the YAML of others: a text in an object, a form of the page, and a file of the user.
 
-Every reader of YAML but one uses it. llamastack_providers.yaml_file is apart: its zipapp runs in images without the
-SDK, keeps dates, as llama-stack does, and reports line and column.
+All readers of YAML use it, except llamastack_providers.yaml_file: its zipapp runs in images without the SDK, keeps
+dates, as llama-stack does, and reports line and column.
 """
 
 from __future__ import annotations

@@ -33,6 +33,9 @@ SERVED_NAME: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@ -]*)?$"
 IMAGE: Final = r"^([A-Za-z0-9][A-Za-z0-9_./:@-]*)?$"
 """A container image reference; empty means that none is given."""
 
+S3_URI: Final = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_./=+@:-]*)?$"
+"""A bucket, and the path of a folder in it."""
+
 ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"
 """Name of an environment variable, as Kubernetes 1.26 accepts it in a pod."""
 
@@ -85,6 +88,7 @@ MEANINGS: Final[dict[str, str]] = {
     MODEL_ID: 'a model id such as "meta-llama/Llama-3.1-8B-Instruct"',
     SERVED_NAME: "a name of letters, digits, spaces and _ . / : @ - that does not begin with a dash",
     IMAGE: 'an image reference such as "registry/name:tag"',
+    S3_URI: 'a bucket and a path such as "s3://bucket/llama"',
     ENV_NAME: "a variable name of letters, digits and _ . - that does not begin with a digit",
     LABEL_VALUE: "a label value: letters, digits and inner _ . -",
     QUALIFIED_NAME: "a label key: letters, digits and inner _ . -, optionally behind a domain and a slash",

@@ -24,6 +24,41 @@ def holders(deployment: Object) -> list[str]:
     return [name for name in finalizing(deployment) if not planted(deployment, name)]
 
 
+def in_charge(deployment: Object) -> str | None:
+    """Return the chosen provider. If the status has lost it, return the first one that may serve the model."""
+    chosen = LiveModelDeployment(deployment).provider_name
+    return chosen or next(iter(reporting(deployment) or holders(deployment)), None)
+
+
+def reporting(deployment: Object) -> list[str]:
+    """Return the providers that the status shows to serve the ModelDeployment, the likeliest first.
+
+    They own the phase, or, if none does, the message of `ResourceCreated`, or, if none does, another part of the
+    status. Holders come first. A finalizer alone proves less, because a tenant may have written it, even under the
+    provider's field manager.
+    """
+    held, suffix = holders(deployment), names.provider_manager("")
+    managers = LiveModelDeployment(deployment).reporters()
+    reporters = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
+    owned = {name: _owned_status(deployment, name) for name in reporters}
+    phase = [name for name in reporters if "f:phase" in owned[name]]
+    # A provider that is gone keeps the values that are equal. The one after it has created its own object.
+    created = [
+        name
+        for name in reporters
+        if "f:message" in managed_fields.conditions(owned[name]).get(reasons.RESOURCE_CREATED, {})
+    ]
+    return sorted(
+        phase or created or reporters, key=lambda name: held.index(name) if name in held else len(held)
+    )
+
+
+def _owned_status(deployment: Object, provider: str) -> Object:
+    fields = managed_fields.owned(deployment, names.provider_manager(provider), "status") or {}
+    owned: Object = fields.get("f:status", {})
+    return owned
+
+
 def finalizing(deployment: Object) -> list[str]:
     """Return the providers that a finalizer names, whoever added it."""
     matches = (_FINALIZER.fullmatch(name) for name in LiveModelDeployment(deployment).finalizers)

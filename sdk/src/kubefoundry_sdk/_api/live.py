@@ -57,6 +57,12 @@ class LiveModelDeployment:
         return name if isinstance(name, str) and name else None
 
     @property
+    def requested_engine(self) -> str | None:
+        """`spec.engine.type`, None if the spec names no engine."""
+        engine = part(self.obj, "spec", "engine").get("type")
+        return engine if isinstance(engine, str) and engine else None
+
+    @property
     def status(self) -> Object:
         """The status, empty until somebody has written it."""
         status: Object = self.obj.get("status") or {}

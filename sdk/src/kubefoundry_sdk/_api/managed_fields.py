@@ -11,6 +11,7 @@ from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.kinds import Object
 
 Fields = Mapping[str, Any]
+_Items = dict[tuple[str, ...], dict[tuple[Any, ...], Fields]]
 
 _OF_TYPE: Final = re.compile(r'k:\{"type":"([A-Za-z]+)"\}')
 """The key of a condition as the API server writes it. JSON is parsed only for other texts, because each event has a
@@ -181,6 +182,19 @@ def project(value: Any, fields: Fields) -> Any:
     return value
 
 
+def covers(fields: Fields, applied: Any) -> bool:
+    """Check whether `fields` names every field of an applied value. An atomic list or map is one leaf."""
+    if not fields:
+        return True
+    if isinstance(applied, dict):
+        return not any(key.startswith("f:") for key in fields) or all(
+            f"f:{name}" in fields and covers(fields[f"f:{name}"], part) for name, part in applied.items()
+        )
+    if isinstance(applied, list) and (items := _items(fields)):
+        return all(any(covers(sub, item) for sub in _of_item(items, item)) for item in applied)
+    return True
+
+
 def fields_of(status: Mapping[str, Any]) -> Fields:
     """Return the owned fields of an applied status."""
     fields: dict[str, Any] = {}
@@ -194,15 +208,27 @@ def fields_of(status: Mapping[str, Any]) -> Fields:
 
 
 def _project_items(items: list[Any], fields: Fields) -> Iterator[Any]:
-    marked: dict[tuple[str, ...], dict[tuple[Any, ...], Fields]] = {}
+    owned = _items(fields)
+    for item in items:
+        for sub in _of_item(owned, item):
+            yield project(item, sub)
+
+
+def _items(fields: Fields) -> _Items:
+    """Return the fields of the items of a list-map, by the names and the values of their keys."""
+    owned: _Items = {}
     for key, sub in fields.items():
         if key.startswith("k:"):
-            mark = json.loads(key[2:])
-            marked.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
-    for item in items:
-        for keys, subs in marked.items():
-            if isinstance(item, dict) and (identity := tuple(item.get(key) for key in keys)) in subs:
-                yield project(item, subs[identity])
+            mark = {"type": plain[1]} if (plain := _OF_TYPE.fullmatch(key)) else json.loads(key[2:])
+            owned.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
+    return owned
+
+
+def _of_item(owned: _Items, item: Any) -> Iterator[Fields]:
+    if isinstance(item, dict):
+        for keys, subs in owned.items():
+            if (identity := tuple(item.get(key) for key in keys)) in subs:
+                yield subs[identity]
 
 
 def without(fields: Fields, others: Fields) -> dict[str, Any]:

@@ -1,81 +1,63 @@
 """`spec.model.storage`: where the engine finds weights and keeps what it compiles.
 
-A volume states a purpose, and the provider sets the variables that the engine reads for that purpose. Volumes are
-existing claims. Other sources are in `podTemplate.spec.volumes`, and mean the same to a pod without a purpose.
+A volume states a purpose, and the provider sets the variables that the engine reads for that purpose. A volume is an
+existing claim, one that core creates, or the files of an OCI image. Other sources are in `podTemplate.spec.volumes`,
+and mean the same to a pod without a purpose.
 """
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from kubefoundry_sdk._api import formats
-from kubefoundry_sdk._api.fields import ApiModel
+from kubefoundry_sdk._api.engine_caches import PATHS
+from kubefoundry_sdk._api.fields import ApiModel, Quantity
+from kubefoundry_sdk._api.managed_claims import claim_name
 from kubefoundry_sdk._api.pods import ObjectName
+from kubefoundry_sdk._api.volumes import ImageVolume
 
 MOST_VOLUMES: Final = 8
 
 StoragePurpose = Literal["modelCache", "compilationCache", "custom"]
 
-PATHS: Final[Mapping[str, str]] = {"modelCache": "/model-cache", "compilationCache": "/compilation-cache"}
-"""Default path of the mount, by purpose."""
 
-_FROM_HUB: Final = ("vllm", "sglang", "trtllm")
-"""Engines that load models with the package huggingface_hub."""
+class StorageClaimTemplate(ApiModel):
+    """A PersistentVolumeClaim that core creates. Of an existing claim, only `size` and `whenDeleted` can change."""
 
-_COMPILED: Final = {"TORCHINDUCTOR_CACHE_DIR": "/inductor", "TRITON_CACHE_DIR": "/triton"}
+    size: Quantity
+    """Size of the claim, for example "100Gi". A larger size enlarges the claim if its StorageClass allows that. A
+    claim cannot shrink."""
 
-FOLDERS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
-    "modelCache": {
-        **{engine: {"HF_HOME": ""} for engine in _FROM_HUB},
-        # LLAMA_CACHE has the layout of HF_HUB_CACHE (llama.cpp common/hf-cache.cpp), so all engines can share a claim
-        "llamacpp": {"HF_HOME": "", "LLAMA_CACHE": "/hub"},
-    },
-    "compilationCache": {
-        # vLLM keeps the caches of torch.compile, Triton and DeepGEMM below it (vllm/envs.py)
-        "vllm": {"VLLM_CACHE_ROOT": ""},
-        # SGLang 0.5.18 derives the others from the first, earlier releases do not (sglang/srt/environ.py)
-        "sglang": {"SGLANG_CACHE_DIR": "", **_COMPILED},
-        "trtllm": _COMPILED,
-    },
-}
-"""Variables that name a folder of a cache: the folder below the mount, by purpose, engine and variable."""
+    storage_class_name: ObjectName | None = None
+    """StorageClass of the claim. Defaults to the cluster's default class. Cannot change."""
 
-OFFLINE: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(_FROM_HUB, ("HF_HUB_OFFLINE",)),
-    # its name since 2026, and the one before
-    "llamacpp": ("LLAMA_ARG_OFFLINE", "LLAMA_OFFLINE"),
-}
-"""Variables that keep an engine from the hub, by engine. Their value is 1."""
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = "ReadWriteOnce"
+    """Pods that may mount the claim: ReadWriteOnce (those of one node; nearly every StorageClass has it) or
+    ReadWriteMany (those of all nodes; needs a shared file system). Cannot change."""
 
-DECIDING: Final[Mapping[str, tuple[str, ...]]] = {
-    "modelCache": ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "LLAMA_CACHE"),
-    "compilationCache": ("VLLM_CACHE_ROOT", "SGLANG_CACHE_DIR", *_COMPILED),
-}
-"""Variables that decide where a cache is, by purpose: `env` may not set them beside a volume for it."""
-
-MODULES: Final = {"HF_MODULES_CACHE": "/tmp/huggingface-modules"}
-"""Where transformers writes the code of a model's repository if HF_HOME is read-only."""
-
-
-def cache_variables(purpose: str, engine: str, path: str) -> dict[str, str]:
-    """Return the variables by which an engine finds a cache at a path; empty for purpose custom."""
-    folders = FOLDERS.get(purpose, {}).get(engine, {})
-    # the kubelet expands $(NAME) in the value of a variable, but not in a path
-    return {name: posixpath.normpath(path + folder).replace("$", "$$") for name, folder in folders.items()}
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    """What happens to the claim when the ModelDeployment is deleted: Retain keeps it, and a new ModelDeployment of
+    the same name uses it again; Delete deletes it with its files. Some clusters refuse a change."""
 
 
 class StorageVolume(ApiModel):
-    """A PersistentVolumeClaim in the engine's pods."""
+    """A volume in the engine's pods. Exactly one of claimName, claimTemplate, image must be set."""
 
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)]
     """Name of the volume. The provider rejects names that it uses itself."""
 
-    claim_name: ObjectName
-    """Name of the claim, in the namespace of the ModelDeployment."""
+    claim_name: ObjectName | None = None
+    """Name of an existing claim, in the namespace of the ModelDeployment."""
+
+    claim_template: StorageClaimTemplate | None = None
+    """Claim that core creates before the model starts. Its name is that of the ModelDeployment, a dash, and that of
+    the volume; beyond 63 characters, a digest replaces the end."""
+
+    image: ImageVolume | None = None
+    """OCI image whose files are the volume, always read-only. It needs Kubernetes 1.35, or the feature gate
+    ImageVolume. The engine loads a model cache in an image without the hub."""
 
     purpose: StoragePurpose = "custom"
     """What the engine uses the volume for: modelCache (weights, in the layout of HF_HOME), compilationCache (compiled
@@ -85,8 +67,21 @@ class StorageVolume(ApiModel):
     """Path in the engine's container. Defaults to /model-cache or /compilation-cache. Required for purpose custom.
     The provider rejects paths at which it mounts a volume itself."""
 
+    sub_path: Annotated[str, Field(max_length=1024, pattern=formats.RELATIVE_PATH)] | None = None
+    """Folder of the volume to mount, for example models. Defaults to the whole volume."""
+
     read_only: bool = False
-    """Whether the engine can only read the files."""
+    """Whether the engine can only read the files. Always the case for an image."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the engine can only read the files."""
+        return self.read_only or self.image is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the spec states that pods on several nodes can mount the claim. It cannot for `claim_name`."""
+        return self.claim_template is not None and self.claim_template.access_mode == "ReadWriteMany"
 
     @property
     def path(self) -> str:
@@ -95,7 +90,7 @@ class StorageVolume(ApiModel):
 
 
 class ModelStorage(ApiModel):
-    """Storage for weights and caches."""
+    """Where the weights are, and storage for caches."""
 
     volumes: Annotated[
         list[StorageVolume],
@@ -104,8 +99,35 @@ class ModelStorage(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """Claims that the engine's pods share. Pods that run no engine (a frontend, a Ray head) mount none."""
+    """Claims and images that the engine's pods share. Pods that run no engine (a frontend, a Ray head) mount none."""
+
+    uri: Annotated[str, Field(max_length=1024, pattern=formats.S3_URI)] | None = None
+    """Folder of the model in object storage, s3://BUCKET/PATH, which the engine's own loader (vLLM, SGLang) reads
+    instead of the hub. The id still names the model. Credentials, endpoint and region are variables in `env`."""
 
     offline: bool = False
     """Whether the engine loads only files that are in place, and fetches nothing from the hub. A model with a missing
     file does not start."""
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the engine fetches nothing: stated, or because the model cache is an image."""
+        in_image = any(volume.purpose == "modelCache" and volume.image for volume in self.volumes)
+        return self.offline or in_image
+
+    @property
+    def claims(self) -> list[StorageVolume]:
+        """The volumes with a claim."""
+        return [volume for volume in self.volumes if volume.image is None]
+
+    def with_claim_names(self, model: str) -> ModelStorage:
+        """Return the storage with the names of the claims that core creates for the ModelDeployment `model`."""
+        if not any(volume.claim_template and not volume.claim_name for volume in self.volumes):
+            return self
+        named = [
+            volume.model_copy(update={"claim_name": claim_name(model, volume.name)})
+            if volume.claim_template
+            else volume
+            for volume in self.volumes
+        ]
+        return self.model_copy(update={"volumes": named})

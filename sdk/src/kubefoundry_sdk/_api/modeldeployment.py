@@ -64,8 +64,8 @@ class EngineSpec(ApiModel):
     """The inference engine and its settings."""
 
     type: Engine | None = None
-    """Engine that runs the model: vllm, sglang, trtllm or llamacpp. Required. Changing it recreates
-    the deployment."""
+    """Engine that runs the model: vllm, sglang, trtllm or llamacpp. If omitted, the first of these that fits is
+    selected together with the provider, and stays (status.provider.engine). Changing it recreates the deployment."""
 
     context_length: Annotated[int, Field(ge=1, le=MAX_INT32)] | None = None
     """Maximum context length in tokens, prompt and response together. Defaults to the model's own."""

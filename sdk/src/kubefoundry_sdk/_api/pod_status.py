@@ -99,6 +99,27 @@ def unscheduled(status: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+def reached(status: Mapping[str, Any]) -> dict[str, str]:
+    """Return the times at which the pod reached the steps of its start, as the status has them.
+
+    A container that was restarted counts from its last start. An earlier one may not be in the status.
+    """
+    times = {
+        item["type"]: item.get("lastTransitionTime")
+        for item in mappings(status.get("conditions"))
+        if item.get("type") in ("PodScheduled", "Ready") and item.get("status") == "True"
+    }
+    containers = mappings(status.get("containerStatuses"))
+    runs = [mapping(running(item)).get("startedAt") for item in containers]
+    started = [time for time in runs if isinstance(time, str)]
+    steps = {
+        "PodScheduled": times.get("PodScheduled"),
+        "ContainersStarted": max(started) if started and len(started) == len(containers) else None,
+        "PodReady": times.get("Ready"),
+    }
+    return {step: time for step, time in steps.items() if isinstance(time, str)}
+
+
 def creating(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the container that the kubelet is creating; None if there is none, or an init container runs."""
     for container in mappings(status.get("initContainerStatuses")):

@@ -59,6 +59,15 @@ def parse(quantity: object) -> Fraction:
     return value * Fraction(10) ** int(suffix[1:])
 
 
+def stored(quantity: object) -> Fraction:
+    """Return the amount as Kubernetes stores it: at most LARGEST.
+
+    Raises:
+        ValueError: See `parse`.
+    """
+    return min(parse(quantity), Fraction(LARGEST))
+
+
 def same(amount: object, other: object) -> bool:
     """Check whether both are quantities of the same amount, as `1Gi` and `1024Mi` are."""
     try:
@@ -85,7 +94,7 @@ def share(amount: object, parts: int, *, smallest: Fraction = BYTE) -> str:
     """
     if parts < 1:
         raise ValueError(f"an amount has at least 1 part, not {parts}")
-    part = math.ceil(min(parse(amount), Fraction(LARGEST)) / parts / smallest) * smallest
+    part = math.ceil(stored(amount) / parts / smallest) * smallest
     for unit in _units_from(str(amount)):
         number = part / _UNITS[unit]
         if number.denominator == 1:

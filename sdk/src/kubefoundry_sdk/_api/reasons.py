@@ -31,8 +31,23 @@ REGISTRATION_APPLIED: Final = "RegistrationApplied"
 PROVIDER_TOO_OLD: Final = "ProviderTooOld"
 """The reason of `Validated` for a spec that is valid, and has a field that its provider would ignore."""
 
+CLAIM_NOT_READY: Final = "ClaimNotReady"
+"""The reason of `Validated` for a spec that is valid, and has a claim that core has not created or cannot use."""
+
+IMAGE_VOLUMES_UNSUPPORTED: Final = "ImageVolumesUnsupported"
+"""The reason of `Validated` for a spec that is valid, and has an image as volume, which the API server does not
+store."""
+
 REASONS: Final[dict[str, frozenset[str]]] = {
-    VALIDATED: frozenset({"ValidationPassed", "ValidationFailed", PROVIDER_TOO_OLD}),
+    VALIDATED: frozenset(
+        {
+            "ValidationPassed",
+            "ValidationFailed",
+            PROVIDER_TOO_OLD,
+            CLAIM_NOT_READY,
+            IMAGE_VOLUMES_UNSUPPORTED,
+        }
+    ),
     PROVIDER_SELECTED: frozenset(
         {
             "AutoSelected",

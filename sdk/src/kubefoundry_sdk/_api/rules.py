@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubefoundry_sdk._api.model_storage import DECIDING, OFFLINE, PATHS
+from kubefoundry_sdk._api.engine_caches import DECIDING, OFFLINE, PATHS
 
 Value = dict[str, Any]
 
@@ -91,6 +91,8 @@ _VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "sec
 
 VOLUME_SOURCES: Final = ("persistentVolumeClaim", "emptyDir", "configMap", "secret", "ephemeral", "image")
 
+_STORAGE_SOURCES: Final = ("claimName", "claimTemplate", "image")
+
 _CLAIM_SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
 
 
@@ -153,6 +155,17 @@ def _single(purpose: str) -> Rule:
     )
 
 
+def _of_uri(message: str, cel: str, holds: Callable[[Value], bool]) -> Rule:
+    """Return a rule about `model.storage.uri` that holds without it."""
+    return Rule(
+        at="spec",
+        field="model.storage.uri",
+        message=message,
+        cel=f"!has(self.model.storage) || !has(self.model.storage.uri) || ({cel})",
+        holds=lambda spec: "uri" not in spec["model"].get("storage", {}) or holds(spec),
+    )
+
+
 def _no_variable(names: tuple[str, ...], where: str, is_set: str, applies: Callable[[Value], bool]) -> Rule:
     """Return the rule that `env` sets no variable that `model.storage` sets, or that would take precedence."""
     return Rule(
@@ -177,6 +190,21 @@ def _cache_variables(purpose: str) -> Rule:
 
 _OF_STORAGE: Final = (
     *map(_single, PATHS),
+    _of_volumes(
+        "a volume requires exactly one of claimName (an existing claim), claimTemplate (a claim that is created), "
+        "image (the files of an OCI image)",
+        "self.model.storage.volumes.all(one, "
+        f"[{', '.join(f'has(one.{name})' for name in _STORAGE_SOURCES)}].exists_one(given, given))",
+        lambda spec: all(sum(name in one for name in _STORAGE_SOURCES) == 1 for one in _volumes(spec)),
+    ),
+    _of_volumes(
+        "an image is read-only, and an engine writes to its compilation cache: use a claim for purpose "
+        "compilationCache",
+        "self.model.storage.volumes.all(one, !has(one.image) || one.purpose != 'compilationCache')",
+        lambda spec: all(
+            "image" not in one or one["purpose"] != "compilationCache" for one in _volumes(spec)
+        ),
+    ),
     _of_volumes(
         "mountPath is required for purpose custom",
         "self.model.storage.volumes.all(one, has(one.mountPath) || one.purpose != 'custom')",
@@ -205,18 +233,23 @@ _OF_STORAGE: Final = (
         "has(self.model.storage) && self.model.storage.offline",
         lambda spec: bool(spec["model"].get("storage", {}).get("offline")),
     ),
+    _of_uri(
+        "the image contains the model when source is custom: remove model.storage.uri",
+        "self.model.source == 'huggingface'",
+        lambda spec: spec["model"]["source"] == "huggingface",
+    ),
+    _of_uri(
+        "the engine reads the model from model.storage.uri and not from the hub: remove model.storage.offline and "
+        "the volume with purpose modelCache",
+        "!self.model.storage.offline && (!has(self.model.storage.volumes)"
+        " || !self.model.storage.volumes.exists(one, one.purpose == 'modelCache'))",
+        lambda spec: not spec["model"]["storage"].get("offline") and not _has_purpose(spec, "modelCache"),
+    ),
 )
 """The rules of `model.storage`. They are rules of the spec, because `model` has a default."""
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(
-        at="spec",
-        field="engine.type",
-        message="engine.type is required",
-        cel="has(self.engine.type)",
-        holds=lambda spec: "type" in spec["engine"],
-    ),
     Rule(
         at="spec",
         field="model.id",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-Schema = dict[str, Any]
+from kubefoundry_sdk._api.structure import Schema
 
 _KEPT: Final[tuple[str, ...]] = (
     *("description", "type", "format", "enum", "pattern", "default", "minimum", "maximum"),

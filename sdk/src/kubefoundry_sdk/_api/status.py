@@ -9,7 +9,8 @@ from pydantic import Field
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.conditions import MAX_MESSAGE
 from kubefoundry_sdk._api.fields import ApiModel, Count, ItemsLike
-from kubefoundry_sdk._api.modeldeployment import Phase
+from kubefoundry_sdk._api.modeldeployment import Engine, Phase
+from kubefoundry_sdk._api.pods import ATOMIC
 
 Generation = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 
@@ -52,6 +53,9 @@ class ProviderStatus(ApiModel):
 
     selected_reason: str | None = None
     """Why this provider was selected."""
+
+    engine: Engine | None = None
+    """Engine that was selected. Set only while the spec has no engine.type."""
 
     resource_name: str | None = None
     """Name of the provider's object, in the same namespace."""
@@ -147,6 +151,42 @@ class EndpointStatus(ApiModel):
     them."""
 
 
+StepName = Literal["PodCreated", "PodScheduled", "ContainersStarted", "PodReady"]
+
+
+class StartStep(ApiModel):
+    """A step of a start: one that the pod has reached, or the step for which the pod waits."""
+
+    name: StepName
+    """Name of the step."""
+
+    seconds: Count | None = None
+    """Duration of a step that the pod has reached. The first one begins with the apply that began the start, any
+    other one with the step before. Containers that were restarted count from their last start, and readiness from its
+    last change."""
+
+    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When the wait for the step began, instead of `seconds`."""
+
+
+class StartStatus(ApiModel):
+    """Steps of the start of the slowest pod.
+
+    Pulling an image is a part of ContainersStarted, loading weights a part of PodReady, because no pod reports them.
+    """
+
+    # The provider alone writes it, so nobody else may add a step.
+    model_config = ATOMIC
+
+    pod: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the pod; absent while there is none."""
+
+    steps: Annotated[
+        list[StartStep], Field(max_length=4, json_schema_extra={"x-kubernetes-list-type": "atomic"})
+    ] = Field(default_factory=list)
+    """Steps in their order: all that the pod has reached, and the next one if it waits for it."""
+
+
 class ModelDeploymentStatus(ApiModel):
     """The observed state of a ModelDeployment."""
 
@@ -175,6 +215,10 @@ class ModelDeploymentStatus(ApiModel):
 
     endpoint: EndpointStatus | None = None
     """Address of the API. Set only while the model serves."""
+
+    start: StartStatus | None = None
+    """Steps of the last start that an apply of the provider began, kept while the model serves, also when it is
+    scaled. Absent once it stops serving, and if the provider does not watch pods."""
 
     conditions: Conditions = Field(default_factory=list)
     """Conditions such as Validated, ProviderSelected, ProviderCompatible, ResourceCreated and Ready."""

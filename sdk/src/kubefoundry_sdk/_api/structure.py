@@ -2,21 +2,23 @@
 
 Objects stored before the CRD had a rule were never checked by the API server, and a webhook has to describe an error
 in a sentence, so the same schema is applied here. Source of the order and of the treatment of null:
-apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting. `kubefoundry_sdk.testing.structural` is apart: it
+apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting. `kubefoundry_sdk.testing.structural` is separate: it
 checks objects of any CRD, whose patterns and keywords have no sentence here.
 """
 
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from kubefoundry_sdk._api.formats import MEANINGS
-from kubefoundry_sdk._api.schema import Schema
+
+Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,20 @@ _TYPES: Final[dict[object, tuple[type, str]]] = {
     "boolean": (bool, "true or false"),
 }
 """Type of a schema -> its Python type, and its name in messages."""
+
+
+@cache
+def of_spec(kind: str) -> Schema:
+    """Return the structural schema of a kind's spec, without its rules.
+
+    `make crds` writes it from the typed model into a file. Importing the models and building it would take 0.2 s and
+    11 MB, and only providers need the models.
+
+    Args:
+        kind: The kind in lower case, `modeldeployment` or `inferenceproviderconfig`.
+    """
+    schema: Schema = json.loads(pkgutil.get_data(__package__ or "", f"{kind}.schema.json") or b"")
+    return schema
 
 
 def defaulted(value: Any, schema: Schema) -> Any:

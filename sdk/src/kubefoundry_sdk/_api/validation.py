@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import chain, islice
 from typing import Any, Final
 
 from kubefoundry_sdk._api import engine_args, extra_args, quantity, spec_limits, structure
 from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._api.formats import MEANINGS, QUALIFIED_NAME
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.managed_claims import templates
 from kubefoundry_sdk._api.rules import RULES, Rule
-from kubefoundry_sdk._api.schema import Schema, structural
 from kubefoundry_sdk._api.structure import Problem as Problem
+from kubefoundry_sdk._api.structure import Schema
 
 Spec = dict[str, Any]
 
@@ -36,10 +35,9 @@ _HUB: Final = re.compile(r"(https?://)?(www\.)?(huggingface|hf)\.co(/|$)", re.IG
 _FORM: Final = "write ORGANIZATION/MODEL, such as Qwen/Qwen3-0.6B"
 
 
-@cache
 def schema() -> Schema:
     """Return the structural schema of a ModelDeployment's spec, without its rules."""
-    return structural(ModelDeploymentSpec)
+    return structure.of_spec("modeldeployment")
 
 
 def default(spec: Spec) -> Spec:
@@ -63,9 +61,19 @@ def validate(spec: Spec) -> list[Problem]:
     if wrong_values:
         return wrong_values
     broken = (problem for rule in RULES for problem in _broken(rule, complete))
-    return _first(chain(broken, _keys(complete), _cpu_limit(complete))) or _first(
-        chain(engine_args.problems(complete), extra_args.problems(complete))
-    )
+    return _first(
+        chain(broken, _keys(complete), _cpu_limit(complete), _claim_sizes(complete))
+    ) or _command_line(complete)
+
+
+def _command_line(spec: Spec) -> list[Problem]:
+    """Return the problems of the engine's flags; without an engine, those that every engine has."""
+    engines = [spec["engine"]["type"]] if "type" in spec["engine"] else engine_args.ENGINES
+    found = []
+    for engine in engines:
+        filled = {**spec, "engine": {**spec["engine"], "type": engine}}
+        found.append(_first(chain(engine_args.problems(filled), extra_args.problems(filled))))
+    return [problem for problem in found[0] if all(problem in others for others in found)]
 
 
 def name_problem(name: str) -> Problem | None:
@@ -93,7 +101,23 @@ def warnings(spec: Spec) -> list[str]:
         messages.append("servedName is ignored for custom source")
     if complete["serving"]["mode"] == "aggregated" and set(COMPONENTS) & complete["scaling"].keys():
         messages.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
-    return [*messages, *_without_unit(complete), *_unknown_to_the_hub(complete)]
+    return [*messages, *_without_unit(complete), *_unknown_to_the_hub(complete), *_of_one_node(complete)]
+
+
+def _of_one_node(spec: Spec) -> Iterator[str]:
+    """Yield a warning for each claim that the pods of several replicas mount, although only one node can."""
+    scaling = spec["scaling"]
+    counts = [scaling["replicas"]]
+    if spec["serving"]["mode"] == "disaggregated":
+        counts = [scaling[name]["replicas"] for name in COMPONENTS]
+    if sum(counts) < 2:
+        return
+    for volume, template in templates(spec):
+        if template["accessMode"] == "ReadWriteOnce":
+            yield (
+                f"volume {volume} of model.storage: claimTemplate.accessMode is ReadWriteOnce, so all {sum(counts)} "
+                "replicas have to run on one node: ReadWriteMany allows several, if the StorageClass has it"
+            )
 
 
 def _without_unit(spec: Spec) -> Iterator[str]:
@@ -115,7 +139,7 @@ def _unknown_to_the_hub(spec: Spec) -> Iterator[str]:
     A lower-case name alone may be right: the hub has gpt2, and a provider may have names of its own.
     """
     model_id = spec["model"].get("id") or ""
-    if spec["model"]["source"] != "huggingface":
+    if spec["model"]["source"] != "huggingface" or "uri" in spec["model"].get("storage", {}):
         return
     if address := _HUB.match(model_id):
         rest = "/".join(model_id[address.end() :].split("/")[:2]) or "ORGANIZATION/MODEL"
@@ -124,7 +148,7 @@ def _unknown_to_the_hub(spec: Spec) -> Iterator[str]:
         return
     elif set(":@") & set(model_id):
         yield f"model.id is {shown(model_id)}, and no model on the Hugging Face hub has such a name: {_FORM}"
-    elif spec["engine"]["type"] == "llamacpp":
+    elif spec["engine"].get("type") == "llamacpp":
         yield (
             f"model.id is {shown(model_id)}, and llama.cpp finds a model on the Hugging Face hub only with its "
             f"organization: {_FORM}-GGUF"
@@ -170,6 +194,13 @@ def _cpu_limit(spec: Spec) -> Iterator[Problem]:
         yield Problem(
             "spec.resources.cpuLimit", f"{limit} is less than resources.cpu, which is {cpu}: raise the limit"
         )
+
+
+def _claim_sizes(spec: Spec) -> Iterator[Problem]:
+    """Yield a problem for each claim without a size, which the API server would refuse."""
+    for volume, template in templates(spec):
+        if quantity.parse(template["size"]) == 0:
+            yield Problem(f"spec.model.storage.volumes[{volume}].claimTemplate.size", "must be more than 0")
 
 
 def _keys(spec: Spec) -> Iterator[Problem]:

@@ -1,23 +1,20 @@
 """The variables of a rule: the types of `spec` and `metadata`, and CEL values of these types from JSON.
 
-The types of `spec` come from the SDK's models, so rules can use a new field of a ModelDeployment at once. Maps of the
+The types of `spec` come from the CRD's schema, so rules can use a new field of a ModelDeployment at once. Maps of the
 API (labels, arguments) are typed by their values; parts that keep unknown fields are dynamic.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final
 
 from celpy import celtypes
 from celpy.adapter import json_to_cel
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
-from kubefoundry_sdk._api.fields import ItemsLike
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api import structure
+from kubefoundry_sdk._api.structure import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +62,34 @@ TYPE: Final = Scalar("type")
 QUANTITY: Final = Scalar("quantity")
 DYN: Final = Dynamic()
 
-_SCALARS: Final[Mapping[Any, Scalar]] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING}
+_SCALARS: Final[Mapping[object, Scalar]] = {
+    "boolean": BOOL,
+    "integer": INT,
+    "number": DOUBLE,
+    "string": STRING,
+}
 
 
-def type_of(annotation: Any) -> Type:
-    """Return the CEL type of a Python annotation of the SDK's models; unions of several types are dynamic."""
-    if annotation in _SCALARS:
-        return _SCALARS[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return record_of(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return type_of(arguments[0])
-    if origin is Literal:
-        return _same(tuple(map(type_of, map(type, arguments))))
-    if origin in (Union, types.UnionType):
-        return _same(tuple(type_of(part) for part in arguments if part is not types.NoneType))
-    if origin in (list, tuple):
-        return ListOf(type_of(arguments[0]))
-    if origin in (dict, Mapping):
-        return MapOf(type_of(arguments[1]))
-    return DYN
+def type_of(schema: Schema) -> Type:
+    """Return the CEL type of the values of a structural schema. An integer or string is dynamic."""
+    match schema.get("type"):
+        case "object" if "properties" in schema:
+            return record_of(schema)
+        case "object":
+            return MapOf(type_of(schema.get("additionalProperties") or {}))
+        case "array":
+            return ListOf(type_of(schema["items"]))
+        case scalar:
+            return _SCALARS.get(scalar, DYN)
 
 
-def record_of(model: type[BaseModel]) -> Record:
-    """Return the fields of a model by their JSON names."""
-    return Record({field.alias or name: _field_type(field) for name, field in model.model_fields.items()})
-
-
-def _field_type(field: FieldInfo) -> Type:
-    for mark in field.metadata:
-        if isinstance(mark, ItemsLike):
-            return ListOf(record_of(mark.model))
-    return type_of(field.annotation)
-
-
-def _same(candidates: tuple[Type, ...]) -> Type:
-    return candidates[0] if all(part == candidates[0] for part in candidates) else DYN
+def record_of(schema: Schema) -> Record:
+    """Return the fields of a structural schema of type object."""
+    return Record({name: type_of(field) for name, field in schema["properties"].items()})
 
 
 VARIABLES: Final[Mapping[str, Type]] = {
-    "spec": record_of(ModelDeploymentSpec),
+    "spec": record_of(structure.of_spec("modeldeployment")),
     "metadata": Record(
         {"name": STRING, "namespace": STRING, "labels": MapOf(STRING), "annotations": MapOf(STRING)}
     ),

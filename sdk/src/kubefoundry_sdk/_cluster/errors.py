@@ -16,8 +16,8 @@ path. Matched by text, because the reason is Invalid and the details are empty, 
 422 in its own words (seen on Kubernetes 1.36)."""
 UNROUTED: Final = "404 page not found"
 """The API server's answer for a kind of a custom group, or of a version that its CRD does not have. Matched by text,
-because that answer is no Status, and so has no reason (seen on Kubernetes 1.36). Servers in between answer 404 in
-other words."""
+because that answer is no Status, and so has no reason (seen on Kubernetes 1.36). Proxies in Go use the same words, so
+an answer without Audit-Id is not the API server's."""
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
 """Messages of etcd and its client about an object beyond their limits. Matched by text, because the API server passes
 both on as a 500 without details."""

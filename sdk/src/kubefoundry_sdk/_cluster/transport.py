@@ -36,10 +36,18 @@ CONNECT: Final = 20.0
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
 
-PLAIN: Final = frozenset({400, 401, 405, 429, 500, 503})
-"""Refusals that an API server may send as plain text: of Go's HTTP server, its own when it has too many requests or
-panics, and of the aggregator. Its others are a Status (apiserver, responsewriters). An authenticating proxy sends a
-401 in any form, and a log-in helps then, too."""
+PLAIN: Final = frozenset({400, 401, 429})
+"""Refusals that count as the API server's as plain text, whoever sends them. Go's HTTP server sends a 400 before the
+API server sees the request. An authenticating proxy sends a 401 in any form, and a log-in helps then, too. A 429 asks
+for a wait."""
+
+CHAINED: Final = frozenset({405, 500, 503})
+"""Refusals that an API server sends as plain text with AUDIT_ID: when it panics, and of the aggregator. A proxy sends
+the same codes while it reaches no API server. All others of an API server are a Status (apiserver,
+responsewriters)."""
+
+AUDIT_ID: Final = "Audit-Id"
+"""A header of each response that the API server's own handlers send (apiserver, filters/with_auditinit.go)."""
 
 
 REQUESTS: Final = Counter(
@@ -341,8 +349,10 @@ def _is_of_api_server(response: aiohttp.ClientResponse, body: Any) -> bool:
         is_status = isinstance(body, dict) and body.get("kind") == "Status"
         return is_status or response.status == 401
     if response.status == 404:
-        return body.startswith(UNROUTED)
-    return response.status in PLAIN and not _is_page(response)
+        return AUDIT_ID in response.headers and body.startswith(UNROUTED)
+    if response.status in CHAINED and AUDIT_ID not in response.headers:
+        return False
+    return response.status in PLAIN | CHAINED and not _is_page(response)
 
 
 def _is_page(response: aiohttp.ClientResponse) -> bool:

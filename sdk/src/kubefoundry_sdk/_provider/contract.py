@@ -32,7 +32,7 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A ModelDeployment as a provider sees it: validated and defaulted."""
+    """A ModelDeployment as a provider sees it: validated and defaulted, always with `spec.engine.type`."""
 
     name: str
     namespace: str
@@ -42,11 +42,19 @@ class Deployment:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     raw_spec: Mapping[str, Any] = field(default_factory=dict)
-    """The spec as stored. The runtime records it next to the applied manifest."""
+    """The spec as stored, with the selected engine if it names none. The runtime records it next to the applied
+    manifest."""
     propagated_labels: Mapping[str, str] = field(default_factory=dict)
     """The labels that the runtime adds to the upstream object (`--propagate-labels`)."""
     propagated_annotations: Mapping[str, str] = field(default_factory=dict)
     """The annotations that the runtime adds to the upstream object (`--propagate-annotations`)."""
+
+    def __post_init__(self) -> None:
+        """Name the claims that core creates, so that a provider finds each claim in `claim_name`."""
+        storage = self.spec.model.storage.with_claim_names(self.name)
+        if storage is not self.spec.model.storage:
+            model = self.spec.model.model_copy(update={"storage": storage})
+            object.__setattr__(self, "spec", self.spec.model_copy(update={"model": model}))
 
 
 @dataclass(frozen=True, slots=True)

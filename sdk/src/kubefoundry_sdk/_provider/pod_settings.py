@@ -11,8 +11,9 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kubefoundry_sdk._api.engine_caches import MODULES, OFFLINE, cache_variables
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.model_storage import MODULES, OFFLINE, cache_variables
+from kubefoundry_sdk._api.model_storage import StorageVolume
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.pod_spec import CA_VOLUME, ENGINE_ONLY, EngineContainer, PodSpec
 
@@ -61,7 +62,7 @@ def with_container_settings(
         return _merged(container, {**stated, **({"volumeMounts": bundle} if bundle else {})})
     if claims:
         stated["resources"] = {"claims": claims}
-    if mounts := [{"name": volume.name, "mountPath": volume.path} for volume in spec.model.storage.volumes]:
+    if mounts := _storage_mounts(spec):
         stated["volumeMounts"] = [*mounts, *stated.get("volumeMounts", ())]
     if variables := storage_variables(spec):
         others = [variable for variable in container.get("env", ()) if variable["name"] not in variables]
@@ -80,10 +81,10 @@ def storage_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
     for volume in storage.volumes:
         variables |= cache_variables(volume.purpose, engine, volume.path)
     if spec.engine.trust_remote_code and any(
-        volume.purpose == "modelCache" and volume.read_only for volume in storage.volumes
+        volume.purpose == "modelCache" and volume.is_read_only for volume in storage.volumes
     ):
         variables |= MODULES
-    variables |= dict.fromkeys(OFFLINE.get(engine, ()) if storage.offline else (), "1")
+    variables |= dict.fromkeys(OFFLINE.get(engine, ()) if storage.is_offline else (), "1")
     stated = {variable["name"] for variable in spec.env}
     return {name: value for name, value in variables.items() if name not in stated}
 
@@ -91,11 +92,15 @@ def storage_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
 def storage_notes(spec: ModelDeploymentSpec, pods: int) -> tuple[str, ...]:
     """Return a note about the access mode that the claims of `model.storage` need, if several pods mount them.
 
+    A claim that core creates with `ReadWriteMany` needs none.
+
     Args:
         spec: The spec of the ModelDeployment.
         pods: The number of pods that run an engine.
     """
-    claims = dict.fromkeys(volume.claim_name for volume in spec.model.storage.volumes)
+    claims = dict.fromkeys(
+        volume.claim_name or "" for volume in spec.model.storage.claims if not volume.is_shared
+    )
     if pods < 2 or not claims:
         return ()
     return (
@@ -105,13 +110,22 @@ def storage_notes(spec: ModelDeploymentSpec, pods: int) -> tuple[str, ...]:
 
 
 def _storage_volumes(spec: ModelDeploymentSpec) -> list[Object]:
+    return [{"name": volume.name, **_source(volume)} for volume in spec.model.storage.volumes]
+
+
+def _source(volume: StorageVolume) -> Object:
+    if volume.image is not None:
+        return {"image": volume.image.model_dump(by_alias=True, exclude_none=True)}
+    read_only = {"readOnly": True} if volume.read_only else {}
+    return {"persistentVolumeClaim": {"claimName": volume.claim_name, **read_only}}
+
+
+def _storage_mounts(spec: ModelDeploymentSpec) -> list[Object]:
     return [
         {
             "name": volume.name,
-            "persistentVolumeClaim": {
-                "claimName": volume.claim_name,
-                **({"readOnly": True} if volume.read_only else {}),
-            },
+            "mountPath": volume.path,
+            **({"subPath": volume.sub_path} if volume.sub_path else {}),
         }
         for volume in spec.model.storage.volumes
     ]
@@ -148,13 +162,14 @@ def _claim_clashes(spec: ModelDeploymentSpec) -> Iterator[str]:
         for volume in spec.pod_template.spec.volumes
         if "persistentVolumeClaim" in volume
     }
-    for volume in spec.model.storage.volumes:
-        if volume.claim_name in before:
+    for volume in spec.model.storage.claims:
+        claim = volume.claim_name or ""
+        if claim in before:
             yield (
-                f"volumes {before[volume.claim_name]} and {volume.name} have the same claim {volume.claim_name}, so "
+                f"volumes {before[claim]} and {volume.name} have the same claim {claim}, so "
                 "pods may never start: choose another claim in model.storage.volumes"
             )
-        before[volume.claim_name] = volume.name
+        before[claim] = volume.name
 
 
 def _path_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:

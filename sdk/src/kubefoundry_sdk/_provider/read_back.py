@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api import engine_args, structure
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.modeldeployment import PodTemplateSpec
 from kubefoundry_sdk._api.names import MODEL_LABEL
 from kubefoundry_sdk._api.rules import VOLUME_SOURCES
-from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.structure import Schema
 from kubefoundry_sdk._api.untrusted import part
 
 _DEFAULTS: Final = {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
@@ -200,7 +199,8 @@ def _container_template(container: Any) -> Object:
 
 @cache
 def _template_schema() -> Mapping[str, Schema]:
-    properties: Mapping[str, Schema] = structural(PodTemplateSpec)["properties"]
+    spec = structure.of_spec("modeldeployment")
+    properties: Mapping[str, Schema] = spec["properties"]["podTemplate"]["properties"]
     return properties
 
 

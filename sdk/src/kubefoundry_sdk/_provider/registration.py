@@ -17,7 +17,7 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk._runtime import admitted, problem_events, wall_clock
+from kubefoundry_sdk._runtime import admitted, logs, problem_events, wall_clock
 from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.recorder import Recorder
 
@@ -82,11 +82,11 @@ class Registration:
                 registered = registered and not error.not_found
                 failures += 1
                 wait = max(error.retry_after or 0.0, DELAYS.after(failures))
-                log.warning("registering provider %s failed: %s", self._provider.name, error)
+                log.warning("registration failed, retrying", extra=logs.values(error=str(error)))
             except Unreachable as error:
                 failures += 1
                 wait = DELAYS.after(failures)
-                log.warning("registering provider %s failed: %s", self._provider.name, error)
+                log.warning("registration failed, retrying", extra=logs.values(error=str(error)))
             try:
                 async with asyncio.timeout(wait):
                     await self._poked.wait()
@@ -105,10 +105,7 @@ class Registration:
             self._rules_are_ours = not any(field.startswith(RULES) for field in error.conflicting_fields)
             if not self._rules_are_ours:
                 del body["spec"]["selectionRules"]
-                log.info(
-                    "selection rules of %s are managed by someone else and are not overwritten",
-                    self._provider.name,
-                )
+                log.info("selection rules are managed by someone else and are not overwritten")
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
         self._compare(live, body)
         # A restart is not a transition, so keep the transition times in the live status.
@@ -172,7 +169,10 @@ class Registration:
     def _stamped(self, item: Condition, now: datetime) -> Condition:
         before = self._conditions.get(item["type"], {})
         if before.get("message") != item["message"]:
-            log.info("%s: %s", item["type"], item["message"])
+            log.info(
+                "registration condition changed",
+                extra=logs.values(type=item["type"], status=item["status"], text=item["message"]),
+            )
         kept = before.get("lastTransitionTime") if before.get("status") == item["status"] else None
         self._conditions[item["type"]] = {**item, "lastTransitionTime": kept or rfc3339(now)}
         return self._conditions[item["type"]]

@@ -22,13 +22,12 @@ def changed(
         subresource: The subresource of the apply, `status` or empty.
         shared: Status fields and types of conditions that do not matter.
     """
-    parts = _parts(sent, shared)
-    values = _parts(stored, shared)
+    compared = _compared(sent, shared)
+    parts, values = dict(_parts(compared)), dict(_parts(stored))
     if lost := [name for name, value in parts.items() if not _holds(values.get(name), value)]:
         return lost
     fields = managed_fields.owned(stored, manager, subresource)
-    owned = _parts(managed_fields.project(stored, fields), shared) if fields else {}
-    is_owned = all(_holds(owned.get(name), value) for name, value in parts.items())
+    is_owned = managed_fields.covers(fields, compared) if fields else not parts
     return [] if is_owned else ["metadata.managedFields"]
 
 
@@ -43,11 +42,20 @@ def describe(kind: Kind, name: str, lost: list[str], *, subresource: str = "") -
     )
 
 
-def _parts(obj: Object, shared: Collection[str]) -> dict[str, Any]:
-    return dict(_named(obj, shared))
+def _compared(obj: Object, shared: Collection[str]) -> Object:
+    """Return the object with only the fields that are compared."""
+    annotations = (obj.get("metadata") or {}).get("annotations")
+    status = {name: value for name, value in (obj.get("status") or {}).items() if name not in shared}
+    conditions = [item for item in status.pop("conditions", None) or () if item.get("type") not in shared]
+    compared = {
+        "metadata": {"annotations": annotations} if annotations else {},
+        "spec": obj.get("spec"),
+        "status": {**status, "conditions": conditions} if conditions else status,
+    }
+    return {name: part for name, part in compared.items() if part}
 
 
-def _named(obj: Object, shared: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _parts(obj: Object) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of each part that is compared."""
     for name, text in ((obj.get("metadata") or {}).get("annotations") or {}).items():
         yield f"annotation {name}", text
@@ -55,11 +63,10 @@ def _named(obj: Object, shared: Collection[str]) -> Iterator[tuple[str, Any]]:
         yield f"spec.{name}", value
     status = obj.get("status") or {}
     for name, value in status.items():
-        if name != "conditions" and name not in shared:
+        if name != "conditions":
             yield f"status.{name}", value
     for item in status.get("conditions") or ():
-        if item.get("type") not in shared:
-            yield f"condition {item.get('type')}", item
+        yield f"condition {item.get('type')}", item
 
 
 def _holds(value: Any, sent: Any) -> bool:

@@ -7,7 +7,7 @@ import logging
 
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import Fenced
-from kubefoundry_sdk._runtime import metrics
+from kubefoundry_sdk._runtime import logs, metrics
 from kubefoundry_sdk._runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk._runtime.supervision import Work
 
@@ -74,7 +74,7 @@ class Leadership:
             try:
                 await self._holder.keep()
             except LeaseLost as error:
-                log.warning("%s; competing for it again", error)
+                log.warning("lease lost, competing for it again", extra=logs.values(error=str(error)))
             finally:
                 is_held.set(0)
             if self._elected:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api.kinds import LEASES, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk._runtime import wall_clock
+from kubefoundry_sdk._runtime import logs, wall_clock
 from kubefoundry_sdk._runtime.refusals import Obstacle, obstacle
 
 log = logging.getLogger(__name__)
@@ -112,24 +112,28 @@ class Holder:
             pause = RETRY
             try:
                 if await self._renew():
-                    log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
+                    log.info("holding lease", extra=self._values(holder=self._identity))
                     return
                 pause = min(RETRY, self._expires_in)
             except (ApiError, Unreachable) as error:
-                if isinstance(error, ApiError) and (error.denied or error.rejected):
+                if isinstance(error, ApiError) and (error.denied or error.rejected or error.not_found):
                     self.refused = (
                         f"lease {self._namespace}/{self._name} cannot be held: {error.message}; "
                         f"{self._remedy(error)}"
                     )
                 if failures in (0, 10) or failures % 100 == 99:
-                    log.warning(
-                        "acquiring lease %s/%s failed, retrying: %s", self._namespace, self._name, error
-                    )
+                    log.warning("acquiring lease failed, retrying", extra=self._values(error=str(error)))
                 failures += 1
             await asyncio.sleep(pause)
 
+    def _values(self, **more: str) -> dict[str, dict[str, Any]]:
+        """Return the name of the Lease and more as values of a log line."""
+        return logs.values(lease=f"{self._namespace}/{self._name}", **more)
+
     def _remedy(self, error: ApiError) -> str:
         """Return the advice about a refused write. A webhook may deny it with any code."""
+        if error.not_found:
+            return f"create namespace {self._namespace}, or set --namespace to the component's own"
         cause = Obstacle.POLICY if error.denied else obstacle(error)
         grant = (
             f"grant this in namespace {self._namespace}, or set --namespace to the component's own"
@@ -154,7 +158,7 @@ class Holder:
                             f"lease {self._namespace}/{self._name} was acquired by another replica"
                         )
                 except (ApiError, Unreachable) as error:
-                    log.warning("renewing lease %s/%s failed: %s", self._namespace, self._name, error)
+                    log.warning("renewing lease failed", extra=self._values(error=str(error)))
                 if not self.holds:
                     raise LeaseLost(f"lease {self._namespace}/{self._name} could not be renewed in time")
         except asyncio.CancelledError:
@@ -177,8 +181,11 @@ class Holder:
         self._renewed = sent
         return True
 
-    async def _try(self) -> bool:
-        """Try once to write the Lease as ours. Return False if another replica holds it."""
+    async def _try(self, *, is_repeated: bool = False) -> bool:
+        """Try to write the Lease as ours. Return False if another replica holds it.
+
+        The attempt is repeated at once, one time, if somebody else wrote, created or deleted the Lease meanwhile.
+        """
         if self._lease is None and not await self._free():
             return False
         try:
@@ -189,11 +196,14 @@ class Holder:
                     LEASES, self._body(self._lease), manager=self._identity
                 )
         except ApiError as error:
-            if error.denied or error.code not in (404, 409):
+            is_changed = error.code == 409 or (error.not_found and self._lease is not None)
+            if error.denied or not is_changed:
+                # A new Lease causes 404 if its namespace does not exist.
                 raise
-            # Somebody else wrote, created or deleted it since we read it: read again, right away.
             self._lease = None
-            return await self._free() and await self._try()
+            if is_repeated:
+                raise
+            return await self._free() and await self._try(is_repeated=True)
         return True
 
     async def _free(self) -> bool:
@@ -243,4 +253,4 @@ class Holder:
             async with asyncio.timeout(2):
                 await self._client.replace(LEASES, body, manager=self._identity)
         except (ApiError, Unreachable, TimeoutError) as error:
-            log.info("lease %s/%s was not released: %s", self._namespace, self._name, error)
+            log.info("lease not released", extra=self._values(error=str(error)))

@@ -40,8 +40,8 @@ value of a series."""
 
 BUILD: Final = Gauge(
     "kubefoundry_build_info",
-    "1 for each component of this process, with the version of its SDK and of the contract.",
-    ["component", "version", "contract"],
+    "1 for each component of this process, with version and commit of its SDK, and the version of the contract.",
+    ["component", "version", "commit", "contract"],
 )
 LEADING: Final = Gauge(
     "leader_election_master_status",

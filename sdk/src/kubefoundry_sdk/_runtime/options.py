@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from kubefoundry_sdk._api import images
 from kubefoundry_sdk._api.duration import parse
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
+from kubefoundry_sdk._runtime.logs import LEVELS
 
 _VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", default=os.environ)
 
@@ -53,6 +54,7 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
         f"{SYSTEM_NAMESPACE}",
     )
     flag(flag_parser, "--log-format", "text or json", default="text", choices=("text", "json"))
+    flag(flag_parser, "--log-level", f"the least level: {', '.join(LEVELS)}", default="info", choices=LEVELS)
     flag(flag_parser, "--metrics-port", "port for /metrics, 0 to disable", default=8080, read=_port)
     flag(
         flag_parser, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port

@@ -1,4 +1,4 @@
-"""A component as a process: flags, credentials, watches, queues, leadership, health, and a clean shutdown.
+"""Run a component as a process: flags, credentials, watches, queues, leadership, health, and a clean shutdown.
 
 def set_up(process: Process) -> None:
     deployments = process.watch(MODEL_DEPLOYMENTS)
@@ -26,6 +26,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.registry import Collector
 
 from kubefoundry_sdk._api import contract_version, names
+from kubefoundry_sdk._api.build import commit
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client, behind
@@ -34,7 +35,7 @@ from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
 from kubefoundry_sdk._cluster.skipped import SKIPPED
-from kubefoundry_sdk._runtime import buffers, health, logs, metrics, problem_events
+from kubefoundry_sdk._runtime import buffers, health, logs, metrics, problem_events, traces
 from kubefoundry_sdk._runtime.leadership import Leadership
 from kubefoundry_sdk._runtime.outage_clock import OutageClock
 from kubefoundry_sdk._runtime.recorder import Recorder
@@ -54,6 +55,12 @@ def own_namespace(options: argparse.Namespace) -> str:
     return namespace or names.SYSTEM_NAMESPACE
 
 
+def identity_of(options: argparse.Namespace) -> str:
+    """Return the name of this replica, in its Lease, its Events and its spans."""
+    identity: str | None = options.identity or os.environ.get("POD_UID")
+    return identity or f"{socket.gethostname()}-{os.getpid()}"
+
+
 def loop_time() -> float:
     """Return the seconds of the running event loop's clock."""
     return asyncio.get_running_loop().time()
@@ -64,7 +71,7 @@ class Process:
 
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component
-        metrics.BUILD.labels(component, version("kubefoundry-sdk"), contract_version.CURRENT).set(1)
+        metrics.BUILD.labels(component, version("kubefoundry-sdk"), commit(), contract_version.CURRENT).set(1)
         self.options = options
         self._congestion = Congestion()
         self._leadership = Leadership(
@@ -74,9 +81,7 @@ class Process:
         """The client of the component. It refuses writes (Fenced) while this replica does not lead."""
         self._unfenced = client
         self.namespace: str = own_namespace(options)
-        self.identity: str = (
-            options.identity or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
-        )
+        self.identity: str = identity_of(options)
         self.recorder = Recorder(
             client, component=component, instance=self.identity, give_way=self._congestion.give_way
         )
@@ -87,7 +92,7 @@ class Process:
         self._last_signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
         self._conditions: list[health.Check] = []
-        self._waiting: list[tuple[str, Work]] = [("events", self.recorder.run)]
+        self._not_started: list[tuple[str, Work]] = [("events", self.recorder.run)]
         self._at_end: list[Callable[[], None]] = []
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -200,6 +205,8 @@ class Process:
                 problem_events.failed(self.recorder, self.component, live, error)
 
         async def complete(key: Key) -> float | None:
+            if traces.are_exported() and (seen := of.get(key)) is not None:
+                logs.read(seen)
             try:
                 again = await reconcile(key)
             except ApiError as error:
@@ -240,7 +247,7 @@ class Process:
             The task, which can be cancelled; None before the process runs.
         """
         if self._group is None:
-            self._waiting.append((name, work))
+            self._not_started.append((name, work))
             return None
         task = self._group.create_task(supervise(name, work))
         self._running.add(task)
@@ -295,7 +302,7 @@ class Process:
                     server.result()
                     self._start_problem = None
                     self.background("leadership", self._lead)
-                    for name, work in self._waiting:
+                    for name, work in self._not_started:
                         self.background(name, work)
                 else:
                     server.cancel()
@@ -304,7 +311,7 @@ class Process:
                     task.cancel()
         except* CannotStart as refused:
             # Raised below: early releases of Python 3.11 wrap what an except* clause raises in another group.
-            problem = _first(refused)
+            problem = _first_error(refused)
         finally:
             self._group = None
         if problem is not None:
@@ -352,21 +359,24 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: st
     `needs` is the API version without which the component cannot work. The exit code is 1, with one line on stderr,
     if that API is missing, the credentials are refused or a port is taken.
     """
-    logs.set_up(options.log_format)
+    logs.set_up(options.log_format, options.log_level)
     buffers.limit_tls_buffers()
     buffers.map_large_buffers()
+    end_traces = traces.set_up(component, identity_of(options))
     code = 0
     try:
         asyncio.run(_main(component, options, set_up, needs))
     except (CannotStart, credentials.NoCredentials) as error:
         sys.stderr.write(f"{component}: {error}\n")
         code = 1
+    finally:
+        end_traces()
     return code
 
 
-def _first(group: BaseExceptionGroup[CannotStart]) -> CannotStart:
+def _first_error(group: BaseExceptionGroup[CannotStart]) -> CannotStart:
     error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return _first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _main(component: str, options: argparse.Namespace, set_up: SetUp, needs: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from kubefoundry_sdk._api.kinds import EVENTS, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk._runtime import wall_clock
+from kubefoundry_sdk._runtime import logs, wall_clock
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
@@ -96,12 +96,16 @@ class Recorder:
             "reportingController": f"kubefoundry.ai/{self._component}",
             "reportingInstance": self._instance[:128],
         }
+        with logs.about(body["metadata"]["namespace"], meta["name"]):
+            logs.read(about)
+            level = logging.WARNING if type_ == "Warning" else logging.INFO
+            log.log(level, "event", extra=logs.values(reason=reason, note=text))
         self._waiting.append(body["metadata"]["namespace"], body)
         self._not_empty.set()
         if len(self._waiting) > WAITING:
             lost = self._waiting.drop()
-            where = f"{lost['metadata']['namespace']}/{lost['regarding']['name']}"
-            log.warning("event %s about %s dropped: %d are already queued", lost["reason"], where, WAITING)
+            with logs.about(lost["metadata"]["namespace"], lost["regarding"]["name"]):
+                log.warning("event dropped", extra=logs.values(reason=lost["reason"], queued=WAITING))
 
     async def run(self) -> None:
         """Send queued Events until cancelled, and then the rest.
@@ -138,7 +142,8 @@ class Recorder:
             await self._client.create(EVENTS, body, manager=self._component)
         except (ApiError, Unreachable) as error:
             # A namespace that is being deleted accepts no events. Neither case is worth a retry.
-            log.info("event %s not sent: %s", body["reason"], error)
+            with logs.about(body["metadata"]["namespace"], body["regarding"]["name"]):
+                log.info("event not sent", extra=logs.values(reason=body["reason"], error=str(error)))
 
 
 def _cut(note: str) -> str:

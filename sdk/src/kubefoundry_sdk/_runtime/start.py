@@ -10,6 +10,7 @@ from typing import Final
 
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import logs
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
             since = loop.time()
         waiting_for(problem.text)
         if waited in (0, 10) or waited % 100 == 99:
-            log.warning("%s; waiting", problem.text)
+            log.warning("cannot start yet, waiting", extra=logs.values(problem=problem.text))
         await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
         waited += 1
 

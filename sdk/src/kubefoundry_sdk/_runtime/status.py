@@ -14,8 +14,9 @@ from kubefoundry_sdk._api.conditions import clip, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import admitted, wall_clock
+from kubefoundry_sdk._runtime import admitted, logs, wall_clock
 from kubefoundry_sdk._runtime.altered_status import Sent
+from kubefoundry_sdk._runtime.status_changes import changes
 from kubefoundry_sdk._runtime.store import Store, key_of
 
 log = logging.getLogger(__name__)
@@ -59,12 +60,9 @@ async def write(
     Raises:
         ApiError: A conflict if the object has changed (the next watch event then decides again), or another error.
     """
-    desired = dict(status)
-    if isinstance(desired.get("message"), str):
-        desired["message"] = clip(desired["message"])
-    key, timeless, current = key_of(live), dict(desired), live.get("status") or {}
-    if "conditions" in desired:
-        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
+    logs.read(live)
+    key, desired = key_of(live), prepared(live, status)
+    timeless = {**desired, "conditions": status["conditions"]} if "conditions" in desired else desired
     # If admission changed the last one, `live` has that status as it was sent, so only the answer to a write tells.
     if not store.altered.text(key) and same(live, desired, manager, shared):
         return False
@@ -81,9 +79,22 @@ async def write(
     finally:
         # Also after a conflict, because the first answer shows already what admission changes.
         if text and not before:
-            log.warning("%s/%s: %s", *key, text)
+            log.warning("status changed by admission", extra=logs.values(what=text))
         store.altered.note(key, digest, now, text, sent)
+    if changed := changes(live.get("status") or {}, stored.get("status") or {}):
+        log.info("status changed", extra=logs.values(**changed))
     return True
+
+
+def prepared(live: Object, status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status as it can be stored: with a message that is not too long, and with transition times."""
+    desired = dict(status)
+    if isinstance(desired.get("message"), str):
+        desired["message"] = clip(desired["message"])
+    if "conditions" in desired:
+        current = live.get("status") or {}
+        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
+    return desired
 
 
 async def _send(

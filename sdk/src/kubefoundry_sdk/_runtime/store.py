@@ -20,6 +20,7 @@ from typing import Final
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import compact
 from kubefoundry_sdk._cluster.skipped import skipped
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.altered_status import AlteredStatuses
 from kubefoundry_sdk._runtime.memory_quota import OVERHEAD, MemoryQuota
 
@@ -270,12 +271,12 @@ class Store:
             return True
         if key[0] not in self._full:
             self._full.add(key[0])
-            log.error(
-                "%s/%s and maybe more of its kind are not read: there are too many or too large ones in that "
-                "namespace (%.0f MiB of memory); delete some",
-                *key,
-                room.taken(key[0]) / 2**20,
-            )
+            with logs.about(*key):
+                log.error(
+                    "this object and maybe more of its kind are not read: there are too many or too large ones in "
+                    "the namespace; delete some",
+                    extra=logs.values(mebibytes=round(room.taken(key[0]) / 2**20)),
+                )
             if self.left_out:
                 self.left_out(obj)
         return False
@@ -356,7 +357,8 @@ class Store:
             try:
                 subscriber(key, obj)
             except Exception:
-                log.exception("internal error: a change of %s/%s was not processed", *key)
+                with logs.about(*key):
+                    log.exception("internal error: a change of this object was not processed")
 
 
 def size_of(obj: Object) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.backoff import Backoff, spread
 
 log = logging.getLogger(__name__)
@@ -42,5 +43,5 @@ async def supervise(name: str, work: Work) -> None:
             failures = 1 if clock() - begun > STEADY else failures + 1
             pause = PAUSES.after(failures)
             failed.inc()
-            log.exception("internal error in %s: restarting it in %.0f s", name, pause)
+            log.exception("internal error, restarting the work", extra=logs.values(work=name, seconds=pause))
         await asyncio.sleep(spread(pause))

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import Final
 
 from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Repeated, Unreachable
-from kubefoundry_sdk._runtime import backoff, metrics
+from kubefoundry_sdk._runtime import backoff, logs, metrics, traces
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 from kubefoundry_sdk._runtime.store import Key
 
@@ -155,7 +155,8 @@ class WorkQueue:
                     # The namespace may have begun to pause while this worker waited for room.
                     key = self._take() if self._has_next.is_set() else None
                 if key:
-                    await self._next(key)
+                    with logs.about(*key), traces.reconcile(self._label):
+                        await self._next(key)
 
     def _take(self) -> Key:
         """Remove the next key from the queue, and return it as running."""
@@ -197,7 +198,7 @@ class WorkQueue:
             self._dirty[key] = time.perf_counter()
             raise
         except Exception:
-            log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.OBJECT.last)
+            log.exception("internal error", extra=logs.values(retry=backoff.OBJECT.last))
             self.add_after(key, backoff.OBJECT.last)
         finally:
             self._busy.pop(key, None)
@@ -220,7 +221,7 @@ class WorkQueue:
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
         except Exception as error:
-            log.exception("internal error while reconciling %s/%s", *key)
+            log.exception("internal error")
             self._retry(key, error, None, "internal")
             self._failed(key, error)
         else:
@@ -242,9 +243,10 @@ class WorkQueue:
         self._blocked_until[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
         self._errors.inc()
+        traces.fail(error, kind)
         is_quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
         level = logging.DEBUG if is_quiet else logging.WARNING
-        log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
+        log.log(level, "reconcile failed", extra=logs.values(error=str(error), retry=round(delay, 1)))
         self.add_after(key, delay)
 
 

@@ -35,18 +35,7 @@ _MODULES = {
 }
 """Where each name is: a test that needs no generated specs does not import hypothesis."""
 
-__all__ = [
-    "Event",
-    "Failure",
-    "Harness",
-    "Spec",
-    "Unsupported",
-    "Write",
-    "deployment",
-    "simulated",
-    "specs",
-    "violations",
-]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

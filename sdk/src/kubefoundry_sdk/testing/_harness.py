@@ -1,4 +1,4 @@
-"""Runs a provider with the real runtime against an API server in memory."""
+"""Run a provider with the real runtime against an API server in memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple
 
-from kubefoundry_sdk._api import names, reasons
-from kubefoundry_sdk._api.conditions import condition, stamp
+from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.crd import model_deployments, provider_configs
 from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk._cluster.client import Client, over
@@ -23,6 +22,7 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.run import parser, set_up
 from kubefoundry_sdk._runtime import options, wall_clock
 from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk.testing._core import status_of
 from kubefoundry_sdk.testing._server.requests import MERGE_PATCH, Answer, Request
 from kubefoundry_sdk.testing._server.server import Server
 from kubefoundry_sdk.testing._server.transport import CREDENTIALS, MemoryTransport
@@ -38,10 +38,12 @@ USER: Final = "user"
 OPERATOR: Final = "upstream-operator"
 NAMESPACE: Final = "default"
 
-
 Failure = Literal["lost", "unsent", "conflict", "crash"]
-"""How a write fails: carried out, but its answer is lost; never sent; refused, as somebody wrote meanwhile; carried
-out, and the process ends before it reads the answer."""
+"""How a write fails.
+
+lost: The API server carries it out, and its answer is lost. unsent: It never arrives. conflict: Somebody else wrote
+meanwhile. crash: The API server carries it out, and the process ends before it reads the answer.
+"""
 
 
 class Event(NamedTuple):
@@ -86,7 +88,8 @@ class Harness:
 
     Use it as `async with Harness(provider, crd) as harness` in a test with the decorator `simulated`. After each call
     some seconds pass on a clock that only the test moves, so that the provider can react. The harness does the part
-    of KubeFoundry's core: it chooses the provider and states that the spec is valid.
+    of KubeFoundry's core: it chooses the provider, and the engine if the spec names none, and states that the spec is
+    valid.
 
     Args:
         provider: The provider.
@@ -165,8 +168,7 @@ class Harness:
 
     def condition(self, type_: str) -> Object:
         """Return the condition of the ModelDeployment of this type; empty if there is none."""
-        found: list[Object] = [item for item in self.status.get("conditions") or () if item["type"] == type_]
-        return found[0] if found else {}
+        return next((item for item in self.status.get("conditions") or () if item["type"] == type_), {})
 
     def get(self, kind: Kind, name: str, namespace: str | None = NAMESPACE) -> Object:
         """Return any object as a reader sees it, empty if it does not exist."""
@@ -228,7 +230,7 @@ class Harness:
         await self._settle()
 
     async def restart(self, provider: Provider | None = None) -> None:
-        """Stop the provider's process, and start it again, or a newer one in its place."""
+        """Stop the provider's process, and start it again, or a newer provider instead."""
         await self._end()
         self._provider = provider or self._provider
         await self._start()
@@ -263,25 +265,9 @@ class Harness:
         live = self.model
         if not live or live["metadata"].get("deletionTimestamp"):
             return
-        generation, chosen = live["metadata"]["generation"], self._provider.name
-        conditions = [
-            condition(
-                reasons.VALIDATED, True, "ValidationPassed", "Schema validation passed", generation=generation
-            ),
-            condition(
-                reasons.PROVIDER_SELECTED,
-                True,
-                "ExplicitlySelected",
-                f"Provider {chosen} explicitly selected",
-                generation=generation,
-            ),
-        ]
-        status = {
-            "provider": {"name": chosen, "selectedReason": reasons.EXPLICIT_SELECTION},
-            "conditions": stamp(conditions, (live.get("status") or {}).get("conditions"), self._now()),
-        }
         body = {key: live[key] for key in ("apiVersion", "kind")}
-        body |= {"metadata": {"name": self.name, "namespace": NAMESPACE}, "status": status}
+        body |= {"metadata": {"name": self.name, "namespace": NAMESPACE}}
+        body["status"] = status_of(live, self._provider, self._now())
         url = path(MODEL_DEPLOYMENTS, NAMESPACE, self.name) + "/status"
         self._send("PATCH", url, body, "application/apply-patch+yaml", names.CORE_MANAGER, force="true")
 

@@ -107,7 +107,9 @@ def _models(engine: str, *, custom: bool) -> SearchStrategy[Spec]:
     from_hub = st.builds(
         lambda id_, rest: {"id": id_, **rest},
         MODEL_IDS,
-        _optional(source=st.just("huggingface"), servedName=SERVED_NAMES, storage=storage(engine)),
+        _optional(
+            source=st.just("huggingface"), servedName=SERVED_NAMES, storage=storage(engine, on_hub=True)
+        ),
     )
     in_image = _optional(id=MODEL_IDS, servedName=SERVED_NAMES, storage=storage(engine)).map(
         lambda rest: {**rest, "source": "custom"}

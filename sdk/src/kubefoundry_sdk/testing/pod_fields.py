@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -172,24 +173,56 @@ def pod_settings(draw: st.DrawFn) -> dict[str, Any]:
     return {name: part for name, part in (("spec", spec), ("container", container)) if part}
 
 
-def storage(engine: str) -> Values:
-    """Draw `model.storage` of an engine: at most one volume for each purpose."""
-    rest = _optional(readOnly=st.booleans())
+_IMAGES: Final = st.builds(
+    lambda rest: {"image": {"reference": "example.com/models:1", **rest}},
+    _optional(pullPolicy=st.sampled_from(["Always", "IfNotPresent", "Never"])),
+)
+_MODELS: Final = st.one_of(
+    st.just({"claimName": "models"}),
+    st.builds(
+        lambda size, rest: {"claimTemplate": {"size": size, **rest}},
+        st.sampled_from(["100Gi", "1.5Ti", 10**11]),
+        _optional(
+            storageClassName=st.just("fast"),
+            accessMode=st.sampled_from(["ReadWriteOnce", "ReadWriteMany"]),
+            whenDeleted=st.sampled_from(["Retain", "Delete"]),
+        ),
+    ),
+    _IMAGES,
+)
+
+
+def storage(engine: str, *, on_hub: bool = False) -> Values:
+    """Draw `model.storage` of an engine: at most one volume for each purpose, or object storage.
+
+    Args:
+        engine: The engine.
+        on_hub: Whether the spec names the model, so that it may be in object storage instead.
+    """
+    rest = _optional(readOnly=st.booleans(), subPath=st.sampled_from(["models", "a/b c"]))
+    data = st.just({"claimName": "data"}) | _IMAGES
     volumes = [
-        st.builds(lambda rest: {"claimName": "models", "purpose": "modelCache", **rest}, rest),
-        st.builds(lambda rest: {"claimName": "data", "mountPath": "/mnt/data/", **rest}, rest),
+        st.builds(lambda source, rest: {**source, "purpose": "modelCache", **rest}, _MODELS, rest),
+        st.builds(lambda source, rest: {**source, "mountPath": "/mnt/data/", **rest}, data, rest),
     ]
     if engine != "llamacpp":
         compiled = _optional(mountPath=st.just("/mnt/compiled"))
         volumes.append(
             st.builds(lambda rest: {"claimName": "c", "purpose": "compilationCache", **rest}, compiled)
         )
-    drawn = st.tuples(*(st.none() | volume for volume in volumes))
-    return _optional(
-        volumes=drawn.map(
-            lambda drawn: [
-                {"name": f"storage-{index}", **volume} for index, volume in enumerate(drawn) if volume
-            ]
-        ),
-        offline=st.booleans(),
+    local = _optional(volumes=_named(volumes), offline=st.booleans())
+    if not on_hub:
+        return local
+    remote = st.fixed_dictionaries(
+        {"uri": st.sampled_from(["s3://models/llama", "s3://a.b-c/d_e/F=1/"])},
+        optional={"volumes": _named(volumes[1:]), "offline": st.just(False)},
+    )
+    # far more models are on the hub, and few providers support another place
+    return st.one_of(local, local, local, remote)
+
+
+def _named(volumes: Sequence[Values]) -> SearchStrategy[list[dict[str, Any]]]:
+    """Draw at most one of each volume, with a name."""
+    return st.tuples(*(st.none() | volume for volume in volumes)).map(
+        lambda drawn: [{"name": f"storage-{index}", **volume} for index, volume in enumerate(drawn) if volume]
     )

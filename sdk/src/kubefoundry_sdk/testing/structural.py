@@ -1,11 +1,10 @@
-"""A Kubernetes structural schema compared with a value; unknown fields are errors.
+"""Compare a value with a Kubernetes structural schema, as kube-apiserver does for objects of a CRD.
 
-Does what kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes documentation,
-"Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning), without defaulting and
-`x-kubernetes-validations`, which only a real create shows.
+Source: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions" (structural schemas and
+pruning). Defaults and rules in CEL are in `_server.schemas`.
 
-`kubefoundry_sdk._api.structure` is apart: it checks only specs of our own CRD, in sentences for users, and knows the
-meaning of each pattern. This module checks objects of any CRD.
+`kubefoundry_sdk._api.structure` is separate: it checks only specs of our own CRD, in sentences for users, and knows
+the meaning of each pattern.
 """
 
 from __future__ import annotations
@@ -14,86 +13,323 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-Schema = dict[str, Any]
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk.testing._server.errors import Problem
 
-OBJECT_META = frozenset(
+Schema = Mapping[str, Any]
+
+OBJECT_META: Final = frozenset(
     {
-        "name",
-        "generateName",
-        "namespace",
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-        "selfLink",
+        *("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers"),
+        *("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"),
+        *("deletionGracePeriodSeconds", "managedFields", "selfLink"),
     }
 )
 """Fields of metav1.ObjectMeta, which a CRD's schema need not declare."""
 
 INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
+_IMPLICIT: Final = ("apiVersion", "kind", "metadata")
+_FORMATS: Final = {
+    "byte": re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
+    "date-time": re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)"),
+}
+"""Formats of strings that are checked."""
+
 
 def violations(schema: Schema, value: Any) -> list[str]:
-    """Return the problems of `value`, an object of the CRD version with this schema: `path: what`, in order.
+    """Return the problems of `value`, an object of the CRD version with this schema, each as `path: problem`.
 
     Empty if the API server would store the value without refusing or dropping anything (CEL rules aside).
     """
-    return list(_check(schema, value, "", strict=True, resource=True))
+    dropped: list[str] = []
+    prune(value, schema, "", dropped, resource=True)
+    broken = [
+        *problems(value, schema, ""),
+        *duplicates(value, schema, ""),
+        *_metadata_problems(value, schema, "", is_resource=True),
+    ]
+    return [
+        *(f"{problem.field or 'the object'}: {problem.text}" for problem in broken),
+        *(f"{path}: unknown field" for path in dropped),
+    ]
 
 
-def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: bool = False) -> Iterator[str]:
-    """Yield the problems of a value. Only `strict` reports unknown fields.
+def prune(value: Any, schema: Schema, path: str, dropped: list[str], *, resource: bool = False) -> Any:
+    """Return the value without undeclared fields, whose paths are added to `dropped`."""
+    if isinstance(value, list):
+        items = schema.get("items", schema if _is_open(schema) else {})
+        return [prune(item, items, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    implicit = _IMPLICIT if resource or schema.get("x-kubernetes-embedded-resource") else ()
+    kept = {}
+    for name, child in value.items():
+        declared = None if name in implicit else declared_field(schema, name)
+        if declared is not None:
+            kept[name] = prune(child, declared, _join(path, name), dropped)
+        elif name in implicit or _is_open(schema):
+            kept[name] = child
+        else:
+            dropped.append(_join(path, name))
+    return kept
 
-    Schemas inside allOf, anyOf, oneOf and not only check values.
-    """
-    if value is None:
-        if not schema.get("nullable") and "type" in schema:
-            yield f"{_at(path)}: must not be null"
+
+def _is_open(schema: Schema) -> bool:
+    """Check whether fields that the schema does not declare are stored."""
+    return bool(schema.get("additionalProperties") or schema.get("x-kubernetes-preserve-unknown-fields"))
+
+
+def declared_field(schema: Schema, name: str) -> Schema | None:
+    """Return the schema of a field; None if the schema says nothing about it."""
+    declared = (schema.get("properties") or {}).get(name, schema.get("additionalProperties"))
+    return declared if isinstance(declared, Mapping) else None
+
+
+def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    """Yield the reasons for which the API server refuses a value, apart from repeated items and rules in CEL."""
+    if value is None and (
+        schema.get("nullable") or not schema.keys() & {"type", "x-kubernetes-int-or-string"}
+    ):
         return
-    if not has_type(schema, value):
-        expected = "integer or string" if schema.get("x-kubernetes-int-or-string") else schema["type"]
-        yield f"{_at(path)}: must be {expected}, is {_shown(value)}"
-        return
-    yield from _check_scalar(schema, value, path)
+    is_typed = value is not None and has_type(schema, value)
+    if not is_typed:
+        yield from _type_problems(value, schema, path)
+    yield from _enum_problems(value, schema, path)
+    if is_typed:
+        yield from _content_problems(value, schema, path)
+        yield from _format_problems(value, schema, path)
+    if value is not None:
+        yield from _junctor_problems(value, schema, path)
+
+
+def _enum_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    allowed = schema.get("enum")
+    if allowed is not None and not any(same(value, choice) for choice in allowed):
+        text = f"Unsupported value: {_shown(value)}: supported values: {', '.join(map(_shown, allowed))}"
+        yield Problem("FieldValueNotSupported", path, text)
+
+
+def _type_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    expected = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
+    text = f"{_shown(value)}: {path} in body must be of type {expected}: {_shown(_type_of(value))}"
+    yield Problem("FieldValueTypeInvalid", path, f"Invalid value: {text}")
+    if isinstance(value, float) and schema.get("type") == "integer":
+        yield _unplaced(path, f"must be of type integer ({schema.get('format', 'default format')})")
+
+
+def _content_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     if isinstance(value, dict):
-        yield from _check_object(schema, value, path, strict, resource or _embedded(schema))
+        yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
-        yield from _check_list(schema, value, path, strict)
-    yield from _check_junctors(schema, value, path)
-
-
-def _check_scalar(schema: Schema, value: Any, path: str) -> Iterator[str]:
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{_at(path)}: {_shown(value)} is not one of {_shown(schema['enum'])}"
-    if isinstance(value, str):
-        yield from _check_string(schema, value, path)
+        yield from _list_problems(value, schema, path)
+    elif isinstance(value, str):
+        yield from _text_problems(value, schema, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _check_number(schema, value, path)
+        yield from _number_problems(value, schema, path)
+
+
+def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield Problem("FieldValueRequired", _join(path, name), "Required value")
+    if len(value) > schema.get("maxProperties", len(value)):
+        text = f"Too many: {len(value)}: must have at most {schema['maxProperties']} items"
+        yield Problem("FieldValueTooMany", path, text)
+    if len(value) < schema.get("minProperties", 0):
+        yield _out_of_bounds(path, value, f"should have at least {schema['minProperties']} properties")
+    for name, child in value.items():
+        if (declared := declared_field(schema, name)) is not None and not (not path and name in _IMPLICIT):
+            yield from problems(child, declared, _join(path, name))
+
+
+def _list_problems(value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+    if len(value) > schema.get("maxItems", len(value)):
+        yield Problem(
+            "FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {schema['maxItems']} items"
+        )
+    if len(value) < schema.get("minItems", 0):
+        yield _out_of_bounds(path, value, f"should have at least {schema['minItems']} items")
+    for index, item in enumerate(value):
+        yield from problems(item, schema.get("items") or {}, f"{path}[{index}]")
+
+
+def _text_problems(value: str, schema: Schema, path: str) -> Iterator[Problem]:
+    if len(value) > schema.get("maxLength", len(value)):
+        yield Problem(
+            "FieldValueTooLong", path, f"Too long: may not be more than {schema['maxLength']} bytes"
+        )
+    if len(value) < schema.get("minLength", 0):
+        yield _out_of_bounds(path, value, f"should be at least {schema['minLength']} chars long")
+    pattern = schema.get("pattern")
+    if pattern and not regex(pattern).search(value):
+        yield _out_of_bounds(path, value, f"should match '{pattern}'")
+
+
+def _format_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    name = schema.get("format", "")
+    if isinstance(value, str) and name in _FORMATS and not _FORMATS[name].fullmatch(value):
+        text = f"Invalid value: {_shown(value)}: {path} in body must be of type {name}: {_shown(value)}"
+        yield Problem("FieldValueTypeInvalid", path, text)
+
+
+_LIMIT_TEXTS: Final = {
+    "minimum": "should be greater than or equal to",
+    "maximum": "should be less than or equal to",
+    "multipleOf": "should be a multiple of",
+}
+
+
+def _number_problems(value: int | float, schema: Schema, path: str) -> Iterator[Problem]:
+    for keyword in broken_limits(schema, value):
+        if keyword == "format":
+            yield _unplaced(path, f"must be of type integer with format {schema['format']}")
+        else:
+            yield _out_of_bounds(path, value, f"{_LIMIT_TEXTS[keyword]} {schema[keyword]}")
+
+
+def _junctor_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    def fits(branch: Schema) -> bool:
+        return not any(True for _ in problems(value, branch, path))
+
+    for branch in schema.get("allOf") or ():
+        yield from problems(value, branch, path)
+    if "anyOf" in schema and not any(map(fits, schema["anyOf"])):
+        yield _unplaced(path, "must validate at least one schema (anyOf)")
+        yield from problems(value, schema["anyOf"][0], path)
+    if "oneOf" in schema and sum(map(fits, schema["oneOf"])) != 1:
+        yield _unplaced(path, "must validate one and only one schema (oneOf)")
+    if "not" in schema and fits(schema["not"]):
+        yield _unplaced(path, "must not validate the schema (not)")
+
+
+def _unplaced(path: str, text: str) -> Problem:
+    """Return a problem for which the API server names no field in the cause."""
+    return Problem("FieldValueInvalid", "", f'Invalid value: "": "{path}" {text}')
+
+
+def _metadata_problems(
+    value: Any, schema: Schema, path: str, *, is_resource: bool = False
+) -> Iterator[Problem]:
+    """Yield problems of the fields that a resource, or one embedded in it, has without declaring them."""
+    is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    if isinstance(value, dict) and (is_resource or is_embedded):
+        for name in ("apiVersion", "kind") if is_embedded else ():
+            if name not in value:
+                yield Problem("FieldValueRequired", _join(path, name), "Required value")
+        for name in sorted(mapping(value.get("metadata")).keys() - OBJECT_META):
+            yield Problem("FieldValueInvalid", _join(path, f"metadata.{name}"), "unknown field")
+        for name, content, type_ in _implicit_fields(value):
+            if not has_type({"type": type_}, content):
+                yield from _type_problems(content, {"type": type_}, _join(path, name))
+    for child, declared, below in children(value, schema, path):
+        yield from _metadata_problems(child, declared, below)
+
+
+def _implicit_fields(resource: dict[str, Any]) -> list[tuple[str, Any, str]]:
+    """Return path, value and type of each field that a resource has without declaring it."""
+    meta = resource.get("metadata", {})
+    labels = {
+        f"metadata.{name}": content
+        for name in ("labels", "annotations")
+        if (content := mapping(meta).get(name))
+    }
+    texts: dict[str, Any] = {name: resource[name] for name in ("apiVersion", "kind") if name in resource}
+    texts |= {f"{at}.{key}": text for at, content in labels.items() for key, text in mapping(content).items()}
+    return [
+        *((name, content, "object") for name, content in {"metadata": meta, **labels}.items()),
+        *((name, text, "string") for name, text in texts.items()),
+    ]
+
+
+def duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+    """Yield repeated items of sets and list-maps, and items of list-maps that have no keys."""
+    if isinstance(value, list):
+        identities = [_identity(item, schema) for item in value]
+        for index, identity in enumerate(identities):
+            if schema.get("x-kubernetes-list-type") == "map" and not isinstance(value[index], dict):
+                text = (
+                    f"Invalid value: {_shown(value[index])}: must be an object for an array of list-type map"
+                )
+                yield Problem("FieldValueInvalid", f"{path}[{index}]", text)
+            if identity is not None and any(same(identity, other) for other in identities[:index]):
+                yield Problem(
+                    "FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {_shown(identity)}"
+                )
+    for child, declared, below in children(value, schema, path):
+        yield from duplicates(child, declared, below)
+
+
+def children(value: Any, schema: Schema, path: str) -> Iterator[tuple[Any, Schema, str]]:
+    """Yield the declared fields of a map or the items of a list, with schema and path."""
+    if isinstance(value, dict):
+        for name, child in value.items():
+            if (declared := declared_field(schema, name)) is not None:
+                yield child, declared, _join(path, name)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield item, schema.get("items") or {}, f"{path}[{index}]"
+
+
+def _identity(item: Any, schema: Schema) -> Any:
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return item
+        case "map" if isinstance(item, dict):
+            fields = (schema.get("items") or {}).get("properties") or {}
+            keys = schema["x-kubernetes-list-map-keys"]
+            defaults = {key: fields[key]["default"] for key in keys if "default" in fields.get(key, {})}
+            return {**defaults, **{key: item[key] for key in keys if key in item}}
+        case _:
+            return None
+
+
+def _out_of_bounds(path: str, value: Any, text: str) -> Problem:
+    return Problem("FieldValueInvalid", path, f"Invalid value: {_shown(value)}: {path} in body {text}")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def storable(schema: Schema, value: Any) -> Any:
     """Return the parts of a value that the API server would store, None if it stores nothing."""
-    if value is None or not has_type(schema, value) or any(_check_scalar(schema, value, "")):
+    if value is None or not has_type(schema, value) or any(_enum_problems(value, schema, "")):
         return None
     if isinstance(value, list):
         items = schema.get("items", {})
         return [part for item in value if (part := storable(items, item)) is not None]
-    if not isinstance(value, dict):
-        return None if _is_unstorable(value) else value
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
-        return value
-    return _storable_map(schema, value)
+    if isinstance(value, dict):
+        is_open = schema.get("x-kubernetes-preserve-unknown-fields")
+        return value if is_open else _storable_map(schema, value)
+    return None if any(_content_problems(value, schema, "")) or _is_unstorable(value) else value
 
 
 def _storable_map(schema: Schema, value: dict[str, Any]) -> dict[str, Any] | None:
@@ -118,12 +354,6 @@ def _is_unstorable(value: Any) -> bool:
 
 
 _RANGE: Final = (("minimum", "exclusiveMinimum", operator.lt), ("maximum", "exclusiveMaximum", operator.gt))
-_LIMIT_TEXTS: Final = {
-    "minimum": "is below the minimum",
-    "maximum": "is above the maximum",
-    "multipleOf": "is no multiple of",
-    "format": "does not fit",
-}
 
 
 def has_type(schema: Schema, value: Any) -> bool:
@@ -131,87 +361,6 @@ def has_type(schema: Schema, value: Any) -> bool:
     if schema.get("x-kubernetes-int-or-string"):
         return _is_integer(value) or isinstance(value, str)
     return "type" not in schema or _TYPES[schema["type"]](value)
-
-
-def _check_object(
-    schema: Schema, value: dict[str, Any], path: str, strict: bool, resource: bool
-) -> Iterator[str]:
-    properties = schema.get("properties", {})
-    additional = schema.get("additionalProperties")
-    yield from _missing(schema.get("required", ()), value, path)
-    yield from _bounds(len(value), schema, "Properties", "field(s)", path)
-    if _embedded(schema):
-        yield from _missing(("apiVersion", "kind"), value, path)
-    for name, child in value.items():
-        below = _join(path, name)
-        if resource and name in ("apiVersion", "kind", "metadata"):
-            yield from _check_type_and_object_meta(name, child, below)
-        elif name in properties:
-            yield from _check(properties[name], child, below, strict=strict)
-        elif isinstance(additional, dict):
-            yield from _check(additional, child, below, strict=strict)
-        elif strict and not additional and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            yield f"{below}: unknown field"
-
-
-def _missing(required: Sequence[str], value: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name in required:
-        if name not in value:
-            yield f"{_join(path, name)}: required"
-
-
-def _check_type_and_object_meta(name: str, child: Any, path: str) -> Iterator[str]:
-    if name != "metadata":
-        if not isinstance(child, str):
-            yield f"{path}: must be string, is {_shown(child)}"
-        return
-    if not isinstance(child, dict):
-        yield f"{path}: must be object, is {_shown(child)}"
-        return
-    for field, content in child.items():
-        if field not in OBJECT_META:
-            yield f"{path}.{field}: unknown field"
-        elif field in ("labels", "annotations"):
-            for key, text in (content or {}).items():
-                if not isinstance(text, str):
-                    yield f"{_join(f'{path}.{field}', key)}: must be string, is {_shown(text)}"
-
-
-def _check_list(schema: Schema, value: list[Any], path: str, strict: bool) -> Iterator[str]:
-    yield from _bounds(len(value), schema, "Items", "item(s)", path)
-    items = schema.get("items")
-    if items:
-        for index, child in enumerate(value):
-            yield from _check(items, child, f"{path}[{index}]", strict=strict)
-    if schema.get("x-kubernetes-list-type") == "map":
-        keys = schema["x-kubernetes-list-map-keys"]
-        declared = (items or {}).get("properties", {})
-        identities = [
-            {key: item.get(key, declared.get(key, {}).get("default")) for key in keys}
-            for item in value
-            if isinstance(item, dict)
-        ]
-        yield from _duplicates(identities, path)
-    elif schema.get("x-kubernetes-list-type") == "set" or schema.get("uniqueItems"):
-        yield from _duplicates(value, path)
-
-
-def _duplicates(identities: Sequence[Any], path: str) -> Iterator[str]:
-    for index, identity in enumerate(identities):
-        if identity in identities[:index]:
-            yield f"{path}[{index}]: duplicate of {_shown(identity)}"
-
-
-def _check_string(schema: Schema, value: str, path: str) -> Iterator[str]:
-    yield from _bounds(len(value), schema, "Length", "character(s)", path)
-    pattern = schema.get("pattern")
-    if pattern and not regex(pattern).search(value):
-        yield f"{_at(path)}: {_shown(value)} does not match {pattern}"
-
-
-def _check_number(schema: Schema, value: int | float, path: str) -> Iterator[str]:
-    for keyword in broken_limits(schema, value):
-        yield f"{_at(path)}: {value} {_LIMIT_TEXTS[keyword]} {schema[keyword]}"
 
 
 def broken_limits(schema: Mapping[str, Any], value: int | float) -> Iterator[str]:
@@ -226,34 +375,6 @@ def broken_limits(schema: Mapping[str, Any], value: int | float) -> Iterator[str
     bounds = INTEGER_RANGES.get(schema.get("format", ""))
     if bounds and not bounds[0] <= value <= bounds[1]:
         yield "format"
-
-
-def _check_junctors(schema: Schema, value: Any, path: str) -> Iterator[str]:
-    def fits(branch: Schema) -> bool:
-        return not any(True for _ in _check(branch, value, path, strict=False))
-
-    for branch in schema.get("allOf", ()):
-        yield from _check(branch, value, path, strict=False)
-    if "anyOf" in schema and not any(fits(branch) for branch in schema["anyOf"]):
-        yield f"{_at(path)}: fits no branch of anyOf"
-    if "oneOf" in schema:
-        fitting = sum(fits(branch) for branch in schema["oneOf"])
-        if fitting != 1:
-            yield f"{_at(path)}: fits {fitting} branches of oneOf, must fit 1"
-    if "not" in schema and fits(schema["not"]):
-        yield f"{_at(path)}: must not fit the schema under not"
-
-
-def _bounds(count: int, schema: Schema, what: str, unit: str, path: str) -> Iterator[str]:
-    low, high = schema.get(f"min{what}"), schema.get(f"max{what}")
-    if low is not None and count < low:
-        yield f"{_at(path)}: {count} {unit}, at least {low} needed"
-    if high is not None and count > high:
-        yield f"{_at(path)}: {count} {unit}, at most {high} allowed"
-
-
-def _embedded(schema: Schema) -> bool:
-    return bool(schema.get("x-kubernetes-embedded-resource"))
 
 
 def _is_integer(value: Any) -> bool:
@@ -274,17 +395,3 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 def regex(pattern: str) -> re.Pattern[str]:
     """Return a pattern in which `$` matches only at the end of the text, as in Go, not before a final newline."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
-
-
-def _at(path: str) -> str:
-    return path or "the object"
-
-
-def _join(path: str, name: str) -> str:
-    step = name if re.fullmatch(r"[\w-]+", name) else f"[{json.dumps(name)}]"
-    return f"{path}.{step}" if path and not step.startswith("[") else f"{path}{step}"
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 80 else f"{text[:77]}..."

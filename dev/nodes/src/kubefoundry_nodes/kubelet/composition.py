@@ -54,18 +54,6 @@ def compose(parts: Parts) -> Sandbox:
     argv = environment.words(container, image.entrypoint, image.command, parts.env)
     if not argv:
         raise ConfigError("no command specified")
-    user = security(parts.pod, container, "runAsUser")
-    uid = image.user if user is None else user
-    if security(parts.pod, container, "runAsNonRoot") and uid == 0:
-        why = "" if user is None else "'s runAsUser breaks non-root policy"
-        reason = why or " has runAsNonRoot and image will run as root"
-        raise ConfigError(
-            f'container{reason} (pod: "{described(parts.pod)}", container: {container["name"]})'
-        )
-    pod_wide = parts.pod["spec"].get("securityContext") or {}
-    groups = [*(pod_wide.get("supplementalGroups") or ())]
-    if (group := pod_wide.get("fsGroup")) is not None:
-        groups.append(group)
     own = container.get("securityContext") or {}
     return Sandbox(
         scratch=str(parts.scratch),
@@ -73,9 +61,9 @@ def compose(parts: Parts) -> Sandbox:
         argv=argv,
         env={**image.env, **parts.env},
         cwd=container.get("workingDir") or image.workdir,
-        uid=uid,
+        uid=_user(parts),
         gid=security(parts.pod, container, "runAsGroup"),
-        groups=groups,
+        groups=_groups(parts.pod),
         capabilities=capabilities(own.get("capabilities") or {}),
         no_new_privileges=own.get("allowPrivilegeEscalation") is False,
         mounts=mounts(parts),
@@ -84,6 +72,28 @@ def compose(parts: Parts) -> Sandbox:
         network=str(parts.network) if parts.network else None,
         hostname=parts.pod["metadata"]["name"][:HOSTNAME],
     )
+
+
+def _user(parts: Parts) -> int:
+    """Return the container's user. Raises ConfigError if it is root and may not be."""
+    user = security(parts.pod, parts.container, "runAsUser")
+    uid: int = parts.image.user if user is None else user
+    if security(parts.pod, parts.container, "runAsNonRoot") and uid == 0:
+        reason = (
+            " has runAsNonRoot and image will run as root"
+            if user is None
+            else "'s runAsUser breaks non-root policy"
+        )
+        raise ConfigError(
+            f'container{reason} (pod: "{described(parts.pod)}", container: {parts.container["name"]})'
+        )
+    return uid
+
+
+def _groups(pod: Object) -> list[int]:
+    context = pod["spec"].get("securityContext") or {}
+    groups = [*(context.get("supplementalGroups") or ())]
+    return groups if context.get("fsGroup") is None else [*groups, context["fsGroup"]]
 
 
 def security(pod: Object, container: Mapping[str, Any], field: str) -> Any:

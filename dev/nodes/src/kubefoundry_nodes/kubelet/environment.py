@@ -103,12 +103,7 @@ async def variables(
 ) -> dict[str, str]:
     """Return the variables of a container, including those of Services. Raises ConfigError."""
     namespace = facts.pod["metadata"]["namespace"]
-    result: dict[str, str] = {}
-    for source in container.get("envFrom") or ():
-        for field, kind in FROM:
-            if reference := source.get(field):
-                content = await _content(find, kind, reference)
-                result |= {source.get("prefix", "") + key: value for key, value in (content or {}).items()}
+    result = await _imported(container, find)
     for variable in container.get("env") or ():
         value = variable.get("value") or ""
         if value:
@@ -121,6 +116,17 @@ async def variables(
             value = referenced
         result[variable["name"]] = value
     return {**services, **result}
+
+
+async def _imported(container: Mapping[str, Any], find: Find) -> dict[str, str]:
+    """Return the variables of `envFrom`."""
+    result: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        for field, kind in FROM:
+            if reference := source.get(field):
+                content = await _content(find, kind, reference)
+                result |= {source.get("prefix", "") + key: value for key, value in (content or {}).items()}
+    return result
 
 
 async def _from(source: Mapping[str, Any], facts: Facts, find: Find, namespace: str) -> str | None:

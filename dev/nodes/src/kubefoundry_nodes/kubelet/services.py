@@ -42,24 +42,30 @@ class Forwarder:
     async def update(self, services: Iterable[Object], slices: Iterable[Object]) -> None:
         """Listen for exactly these Services."""
         services = list(services)
-        self._targets = targets(services, slices) | {
+        self._targets = targets(services, slices) | self._api_server_targets(services)
+        for place in self._servers.keys() - self._targets.keys():
+            self._servers.pop(place).close()
+        await self._keep_local({address for service in services for address in cluster_addresses(service)})
+        for place in self._targets.keys() - self._servers.keys():
+            accepted = functools.partial(self._accepted, place)
+            self._servers[place] = await asyncio.start_server(accepted, *place)
+
+    def _api_server_targets(self, services: Iterable[Object]) -> dict[Place, list[Place]]:
+        return {
             (address, port["port"]): [self.api_server]
             for service in services
             if (service["metadata"]["namespace"], service["metadata"]["name"]) == API_SERVER
             for address in cluster_addresses(service)
             for port in service["spec"]["ports"]
         }
-        for place in self._servers.keys() - self._targets.keys():
-            self._servers.pop(place).close()
-        current = {address for service in services for address in cluster_addresses(service)}
+
+    async def _keep_local(self, current: set[str]) -> None:
+        """Make exactly these addresses local."""
         for address in self._local - current:
             await addresses.remove_local(address)
         for address in current - self._local:
             await addresses.add_local(address)
         self._local = current
-        for place in self._targets.keys() - self._servers.keys():
-            accepted = functools.partial(self._accepted, place)
-            self._servers[place] = await asyncio.start_server(accepted, *place)
 
     def close(self) -> None:
         """Close all listeners and connections."""
@@ -115,17 +121,23 @@ def targets(services: Iterable[Object], slices: Iterable[Object]) -> dict[Place,
     result: dict[Place, list[Place]] = {}
     for service in services:
         meta = service["metadata"]
+        of_service = slices_by_service.get((meta["namespace"], meta["name"]), [])
         for address in cluster_addresses(service):
             for port in service["spec"].get("ports") or ():
-                endpoints = [
-                    (endpoint, number)
-                    for endpoint_slice in slices_by_service.get((meta["namespace"], meta["name"]), ())
-                    for number in _numbers(endpoint_slice, port.get("name") or "")
-                    for endpoint in ready(endpoint_slice)
-                ]
+                endpoints = _endpoints(of_service, port.get("name") or "")
                 if endpoints and port.get("protocol", "TCP") == "TCP":
                     result[address, port["port"]] = endpoints
     return result
+
+
+def _endpoints(slices: Iterable[Object], port_name: str) -> list[Place]:
+    """Return the ready endpoints of a port."""
+    return [
+        (endpoint, number)
+        for endpoint_slice in slices
+        for number in _numbers(endpoint_slice, port_name)
+        for endpoint in ready(endpoint_slice)
+    ]
 
 
 def names(services: Iterable[Object], slices: Iterable[Object]) -> ServiceAddresses:

@@ -97,30 +97,46 @@ def restartable(policy: str, code: int, *, init: bool) -> bool:
 
 def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, ending: bool) -> str:
     """Return the phase. If the pod is `ending`, no container is restarted, whatever the policy."""
-    pending = False
-    for container in init:
-        if container.sidecar:
-            pending |= container.pending and not any(one.created for one in main)
-            continue
-        last = "waiting" in container.state and container.last.get("terminated")
-        ended = container.ended or last or None
-        if ended is None:
-            pending = True
-        elif ended["exitCode"] and not restartable(policy, ended["exitCode"], init=True):
-            return "Failed"
-    ended_main = [
-        container.ended or container.last.get("terminated")
-        for container in main
-        if "running" not in container.state
-    ]
-    if pending or None in ended_main:
+    if _has_failed_init(policy, init):
+        return "Failed"
+    ends = [_end(container) for container in main if "running" not in container.state]
+    if _is_initializing(init, main) or None in ends:
         return "Pending"
-    if len(ended_main) < len(main) or any("running" in one.state for one in init if one.sidecar):
+    if len(ends) < len(main) or _runs_sidecar(init):
         return "Running"
-    codes = [ended["exitCode"] for ended in ended_main if ended]
+    return _phase_after(policy, [end["exitCode"] for end in ends if end], ending=ending)
+
+
+def _phase_after(policy: str, codes: Sequence[int], *, ending: bool) -> str:
+    """Return the phase after the end of all main containers with these exit codes."""
     if not ending and any(restartable(policy, code, init=False) for code in codes):
         return "Running"
     return "Failed" if any(codes) else "Succeeded"
+
+
+def _end(container: Container) -> Object | None:
+    """Return the end of a container, or of its last run while it waits for a restart."""
+    last = "waiting" in container.state and container.last.get("terminated")
+    return container.ended or last or None
+
+
+def _has_failed_init(policy: str, init: Sequence[Container]) -> bool:
+    """Check whether an init container, sidecars apart, failed and is not restarted."""
+    codes = [(_end(container) or {}).get("exitCode", 0) for container in init if not container.sidecar]
+    return any(code != 0 and not restartable(policy, code, init=True) for code in codes)
+
+
+def _runs_sidecar(init: Sequence[Container]) -> bool:
+    return any(container.sidecar and "running" in container.state for container in init)
+
+
+def _is_initializing(init: Sequence[Container], main: Sequence[Container]) -> bool:
+    """Check whether an init container has not ended, or a sidecar is pending before the main containers exist."""
+    created = any(container.created for container in main)
+    return any(
+        container.pending and not created if container.sidecar else _end(container) is None
+        for container in init
+    )
 
 
 def container_statuses(containers: Iterable[Container], share: int) -> list[Object]:
@@ -154,31 +170,43 @@ def conditions(
     phase_: str, init: Sequence[Container], main: Sequence[Container], *, sandbox: bool
 ) -> list[Object]:
     """Return the kubelet's conditions. `sandbox`: whether the pod has its network."""
-    incomplete = [
+    serving = [*(container for container in init if container.sidecar), *main]
+    unready = [container.name for container in serving if not container.ready]
+    return [
+        _condition("PodReadyToStartContainers", sandbox),
+        _initialized(phase_, _incomplete(init, main)),
+        *(_readiness(name, phase_, unready) for name in ("Ready", "ContainersReady")),
+        _condition("PodScheduled", True),
+    ]
+
+
+def _incomplete(init: Sequence[Container], main: Sequence[Container]) -> list[str]:
+    """Return the init containers without which the main containers wait; none once a main container was created."""
+    if any(container.created for container in main):
+        return []
+    return [
         container.name
         for container in init
         if not (container.started if container.sidecar else container.ready)
     ]
-    initialized = any(container.created for container in main) or not incomplete
-    serving = [*(container for container in init if container.sidecar), *main]
-    unready = [container.name for container in serving if not container.ready]
-    result = [_condition("PodReadyToStartContainers", sandbox)]
+
+
+def _initialized(phase_: str, incomplete: Sequence[str]) -> Object:
     if phase_ == "Succeeded":
-        result.append(_condition("Initialized", True, "PodCompleted"))
-    elif initialized:
-        result.append(_condition("Initialized", True))
-    else:
-        text = f"containers with incomplete status: [{' '.join(incomplete)}]"
-        result.append(_condition("Initialized", False, "ContainersNotInitialized", text))
-    for name in ("Ready", "ContainersReady"):
-        if phase_ in ("Succeeded", "Failed"):
-            result.append(_condition(name, False, "PodCompleted" if phase_ == "Succeeded" else "PodFailed"))
-        elif unready:
-            text = f"containers with unready status: [{' '.join(unready)}]"
-            result.append(_condition(name, False, "ContainersNotReady", text))
-        else:
-            result.append(_condition(name, True))
-    return [*result, _condition("PodScheduled", True)]
+        return _condition("Initialized", True, "PodCompleted")
+    if not incomplete:
+        return _condition("Initialized", True)
+    text = f"containers with incomplete status: [{' '.join(incomplete)}]"
+    return _condition("Initialized", False, "ContainersNotInitialized", text)
+
+
+def _readiness(name: str, phase_: str, unready: Sequence[str]) -> Object:
+    if phase_ in ("Succeeded", "Failed"):
+        return _condition(name, False, "PodCompleted" if phase_ == "Succeeded" else "PodFailed")
+    if not unready:
+        return _condition(name, True)
+    text = f"containers with unready status: [{' '.join(unready)}]"
+    return _condition(name, False, "ContainersNotReady", text)
 
 
 def _condition(kind: str, holds: bool, reason: str = "", message: str = "") -> Object:

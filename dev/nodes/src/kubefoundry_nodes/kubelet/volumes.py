@@ -114,16 +114,7 @@ class Maker:
         if source := part.get("secret"):
             return await self._content("Secret", source, mode)
         if source := part.get("serviceAccountToken"):
-            account = self.facts.pod["spec"].get("serviceAccountName") or "default"
-            seconds = source.get("expirationSeconds", 3600)
-            try:
-                token = await self.client.token(self.facts.pod, account, source.get("audience"), seconds)
-            except ApiError as error:
-                # The account is missing, or the namespace is being deleted.
-                if error.code not in (403, 404):
-                    raise
-                raise NotThere(f"token of {account}: {error.message}") from None
-            return {source["path"]: (token.encode(), mode)}
+            return {source["path"]: (await self._token(source), mode)}
         if source := part.get("downwardAPI"):
             return {
                 item["path"]: (
@@ -134,6 +125,18 @@ class Maker:
             }
         raise NotThere(f"not supported here: {', '.join(part)}")
 
+    async def _token(self, source: Mapping[str, Any]) -> bytes:
+        account = self.facts.pod["spec"].get("serviceAccountName") or "default"
+        seconds = source.get("expirationSeconds", 3600)
+        try:
+            token = await self.client.token(self.facts.pod, account, source.get("audience"), seconds)
+        except ApiError as error:
+            # The account is missing, or the namespace is being deleted.
+            if error.code not in (403, 404):
+                raise
+            raise NotThere(f"token of {account}: {error.message}") from None
+        return token.encode()
+
     async def _content(self, kind: str, source: Mapping[str, Any], mode: int) -> Payload:
         name = source["name"]
         obj = await self.client.content(kind, name, self.facts.pod["metadata"]["namespace"])
@@ -141,18 +144,20 @@ class Maker:
             if source.get("optional"):
                 return {}
             raise NotThere(f'{kind.lower()} "{name}" not found')
-        data = files(kind, obj)
-        items = source.get("items")
-        if not items:
-            return {key: (value, mode) for key, value in data.items()}
-        missing = [item["key"] for item in items if item["key"] not in data]
-        if missing and not source.get("optional"):
-            raise NotThere(f"{kind.lower()} references non-existent config key: {missing[0]}")
-        return {
-            item["path"]: (data[item["key"]], item.get("mode") or mode)
-            for item in items
-            if item["key"] in data
-        }
+        return _selected(kind, files(kind, obj), source, mode)
+
+
+def _selected(kind: str, data: Mapping[str, bytes], source: Mapping[str, Any], mode: int) -> Payload:
+    """Return the files that the volume source selects, or all if it selects none."""
+    items = source.get("items")
+    if not items:
+        return {key: (value, mode) for key, value in data.items()}
+    missing = [item["key"] for item in items if item["key"] not in data]
+    if missing and not source.get("optional"):
+        raise NotThere(f"{kind.lower()} references non-existent config key: {missing[0]}")
+    return {
+        item["path"]: (data[item["key"]], item.get("mode") or mode) for item in items if item["key"] in data
+    }
 
 
 def files(kind: str, obj: Object) -> dict[str, bytes]:
@@ -179,13 +184,18 @@ def write(place: Path, payload: Payload, group: int | None) -> None:
     for top in {name.split("/")[0] for name in payload}:
         (place / top).unlink(missing_ok=True)
         (place / top).symlink_to(f"{DATA}/{top}")
+    _open_to(group, place, new)
+    # This link comes last: it makes all files visible at once.
+    (place / DATA).symlink_to(GENERATION)
+
+
+def _open_to(group: int | None, place: Path, new: Path) -> None:
+    """Let every user enter the folders, and give all files to the group."""
     for folder in (place, new, *(path for path in new.rglob("*") if path.is_dir())):
         folder.chmod(0o755)
     if group is not None:
         for path in (place, *place.rglob("*")):
             os.lchown(path, -1, group)
-    # This link comes last: it makes all files visible at once.
-    (place / DATA).symlink_to(GENERATION)
 
 
 def owned(place: Path, group: int | None) -> Path:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk.engine import Derived, argv, for_command_line
+from kubefoundry_sdk.engine import Derived, argv, for_command_line, loader, model_location
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """Return the model, its name, the address, the context length and the trust in remote code."""
-    model = [Derived("model-path", spec.model.id or "", "model.id")] if on_hub(spec) else []
+    """Return the model, its name, its loader, the address, the context length and the trust in remote code."""
+    model = [_model(spec)] if on_hub(spec) else []
     return [
         *model,
         *served_name(spec, "served-model-name"),
+        *loader(spec),
         *address(spec),
         *context(spec, "context-length"),
         trust(spec, "trust-remote-code"),
     ]
+
+
+def _model(spec: ModelDeploymentSpec) -> Derived:
+    source = "model.storage.uri" if spec.model.storage.uri else "model.id"
+    return Derived("model-path", model_location(spec), source)
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:

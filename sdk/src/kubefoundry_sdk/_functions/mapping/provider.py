@@ -23,7 +23,6 @@ from kubefoundry_sdk._functions.mapping.expression import (
     suggestion,
 )
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template, is_map
-from kubefoundry_sdk._functions.overrides import form
 from kubefoundry_sdk._provider.contract import Deployment, HelperKind, Observation, Provider, Rendered
 from kubefoundry_sdk._provider.refused_fields import refused_fields
 from kubefoundry_sdk._provider.upstream_kind import Schema
@@ -104,7 +103,7 @@ def _helper(content: Any) -> Object:
 
 
 def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
-    overrides = record_of(form(file.overrides)) if file.overrides else Record({})
+    overrides = record_of(file.overrides) if file.overrides else Record({})
     scope = variables.scope(overrides)
     compiler = Compiler(file.title, scope)
     _check(file.object, "object", _BY_RUNTIME, _METADATA)

@@ -38,9 +38,27 @@ _DERIVED: Final[Mapping[str, tuple[Type, tuple[str, ...]]]] = {
 }
 """Values that the SDK computes: their types, and the fields of the spec in them."""
 
-_SPEC: Final = Record(
-    {name: kind for name, kind in cast(Record, VARIABLES["spec"]).fields.items() if name != "provider"}
-)
+
+def _with_whole_settings(spec: Record) -> Record:
+    """Return the type of the spec without `provider`, and with each setting of pods as one value of any form.
+
+    A mapping passes on or refuses a setting such as an affinity as a whole.
+    """
+    template = cast(Record, spec.fields["podTemplate"])
+    settings = {
+        part: Record(
+            {
+                name: MapOf(DYN) if isinstance(kind, Record) else kind
+                for name, kind in cast(Record, template.fields[part]).fields.items()
+            }
+        )
+        for part in ("spec", "container")
+    }
+    fields = {name: kind for name, kind in spec.fields.items() if name != "provider"}
+    return Record({**fields, "podTemplate": Record({**template.fields, **settings})})
+
+
+_SPEC: Final = _with_whole_settings(cast(Record, VARIABLES["spec"]))
 _CONDITION: Final = Record(dict.fromkeys(("status", "reason", "message"), STRING))
 
 

@@ -13,6 +13,7 @@ from kubefoundry_sdk._provider.write import apply
 from kubefoundry_sdk._provider.write.admission import Admission
 from kubefoundry_sdk._provider.write.helpers import mark, marked
 from kubefoundry_sdk._provider.write.plan import Plan
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, re
     if write_plan.repairs:
         retry = await drift_repair.revert(context, kind, write_plan, live, report)
     else:
-        if await apply.write(
+        is_new = await apply.write(
             context.client,
             kind,
             context.upstream.objects,
@@ -36,10 +37,13 @@ async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, re
             write_plan,
             manager=context.manager,
             admission=memory.admission,
-        ):
-            log.info("created %s %s/%s", kind.kind, *key_of(live))
+        )
+        if is_new:
+            log.info("upstream object created", extra=logs.values(upstream=kind.kind))
             if (new := context.upstream.objects.get(key_of(live))) is not None:
                 reported_generation.note_idle(memory.generations, new)
+        elif write_plan.main in write_plan.changed:
+            log.info("upstream object changed", extra=logs.values(upstream=kind.kind))
         keep = [*write_plan.helpers, *write_plan.retained]
         key = key_of(live)
         memory.cleaned |= await apply.prune(

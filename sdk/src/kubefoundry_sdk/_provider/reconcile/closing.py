@@ -13,6 +13,7 @@ from kubefoundry_sdk._provider.reconcile import (
     observation,
     own_status,
     pace,
+    start_report,
     unlisted,
 )
 from kubefoundry_sdk._provider.reconcile.report import transitions
@@ -65,11 +66,12 @@ def _status(turn: Turn) -> dict[str, Any]:
 
 async def _write(turn: Turn, status: dict[str, Any]) -> bool:
     """Write the status if it differs, with its Events. Return as `Turn.refresh`."""
-    before = LiveModelDeployment(turn.live).status
-    if not await own_status.write(turn.context, turn.live, status):
+    before = turn.live
+    if not await own_status.write(turn.context, before, status):
         return True
     turn.memory.status_writes.take()
-    for kind, reason, note in transitions(before, status):
+    start_report.note_written(turn.context, before, status)
+    for kind, reason, note in transitions(LiveModelDeployment(before).status, status):
         turn.context.recorder.event(turn.live, kind, reason, note)
     return turn.refresh()
 

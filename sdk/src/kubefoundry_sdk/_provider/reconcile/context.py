@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.engine_choice import effective_spec
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, SECRETS, Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._cluster.client import Client
@@ -69,8 +70,7 @@ class Context:
     operator: OperatorWatch | None = None
     """None if the provider declares no operator."""
     lacking: dict[str, float] = field(default_factory=dict, init=False)
-    """Fields of `status.endpoint` that the CRD of an earlier release lacks, each with the time until which it is not
-    written."""
+    """Fields of the status that the CRD of an earlier release lacks, each with the time until which it is omitted."""
 
     def __post_init__(self) -> None:
         self.secrets = ReferenceCheck(self.client, self.recorder, SECRETS)
@@ -152,15 +152,18 @@ class Context:
 
 
 def read(live: Object) -> Deployment:
-    """Return the typed view of a stored ModelDeployment. Raise pydantic's ValidationError."""
-    meta = live["metadata"]
+    """Return the typed view of a stored ModelDeployment, with the effective engine.
+
+    Raise pydantic's ValidationError.
+    """
+    meta, spec = live["metadata"], effective_spec(live)
     return Deployment(
         name=meta["name"],
         namespace=meta["namespace"],
         uid=meta["uid"],
         generation=meta["generation"],
-        spec=ModelDeploymentSpec.model_validate(live.get("spec") or {}),
+        spec=ModelDeploymentSpec.model_validate(spec),
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
-        raw_spec=live.get("spec") or {},
+        raw_spec=spec,
     )

@@ -20,9 +20,11 @@ from kubefoundry_sdk._provider.reconcile import (
     unmarked,
 )
 from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.reconcile.handover import other_holders
 from kubefoundry_sdk._provider.reconcile.observation import observe
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import key_of
 from kubefoundry_sdk._runtime.wait import sooner
 
@@ -64,7 +66,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         return wait
     if not left:
         for note in await unmarked.describe_leftovers(context, live):
-            log.warning("%s/%s: %s", *key_of(live), note)
+            log.warning("object left", extra=logs.values(note=note))
             context.recorder.event(live, "Warning", "ObjectLeft", note)
     try:
         await _release(context, live, left)
@@ -116,7 +118,7 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
         named = f"{', '.join(left)}{finalizer.holding(context, live)}"
-        log.warning("%s/%s: %s: %s", meta["namespace"], meta["name"], note, named)
+        log.warning("finalizer removed after timeout", extra=logs.values(objects=named))
         context.recorder.event(live, "Warning", "FinalizerTimeout", f"{note}: {named}")
     own = names.provider_finalizer(context.provider.name)
     current = context.deployments.get((meta["namespace"], meta["name"]))
@@ -168,7 +170,7 @@ async def release_deployment(context: Context, live: Object) -> float | None:
         and manifest.is_created_by(upstream, meta["uid"], context.manager, has_finalizer=has_finalizer)
     )
     if serves:
-        # Without our finalizer, the store has too few fields of another provider's ModelDeployment (`trim`).
+        # Of another provider's ModelDeployment without our finalizer, the store may keep too few fields (`trim`).
         again = await finalizer.restore(context, live)
         current = context.deployments.get(key)
         if current is None or current["metadata"]["uid"] != meta["uid"]:
@@ -180,7 +182,8 @@ async def release_deployment(context: Context, live: Object) -> float | None:
         if why := release.obstacle(live, context.manager, has_our_messages=has_our_messages):
             return sooner(again, await _keep(context, live, why))
     elif not LiveModelDeployment(live).provider_name:
-        return None
+        # One provider with a finalizer serves. Our finalizer would hide which one, and a tenant may have added it.
+        return await _let_go(context, live, None) if other_holders(live, context.provider.name) else None
     return await _leave(context, live, serves)
 
 
@@ -206,7 +209,7 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
 
 
 async def _let_go(context: Context, live: Object, successor: str | None) -> float | None:
-    """Remove our finalizer, after our objects. Returns as `release_deployment`."""
+    """Remove our finalizer, once our objects are deleted. Returns as `release_deployment`."""
     key = key_of(live)
     current = context.deployments.get(key)
     if (
@@ -222,7 +225,8 @@ async def _let_go(context: Context, live: Object, successor: str | None) -> floa
     try:
         await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
     except ApiError as error:
-        problem = f"Finalizer {own} could not be removed for provider {successor}"
+        reason = f" for provider {successor}" if successor else ""
+        problem = f"Finalizer {own} could not be removed{reason}"
         # The chosen provider reports on the model now. Its message names the finalizer (`handover.waiting`).
         return await removal.put_off(context, live, objects, problem, error, None)
     return None

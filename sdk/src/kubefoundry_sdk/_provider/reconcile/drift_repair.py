@@ -90,34 +90,43 @@ def note_pods(context: Context, deployment: Object, paths: Sequence[str]) -> Non
 
 
 def note_overwritten(context: Context, kind: Kind, deployment: Object, write_plan: Plan) -> None:
-    """Note pods of a foreign spec if the plan overwrites changes that others certainly made.
-
-    A new process does not know which values admission changes. There only a field that another manager owns counts.
-    """
+    """Note pods of a foreign spec if the plan overwrites changes that others certainly made."""
     live = context.upstream.objects.get(key_of(deployment))
-    admission, paths = context.memory(key_of(deployment)).admission, write_plan.overwritten
-    if live is None or not paths:
-        return
-    # Items of a list of a built-in kind do not name their kind.
-    if admission.knows(whole(kind, live)) or managed_fields.writer(live, paths, context.manager) is not None:
-        note_pods(context, deployment, paths)
+    if live is not None and write_plan.overwritten:
+        # Items of a list of a built-in kind do not name their kind.
+        admission, obj = context.memory(key_of(deployment)).admission, whole(kind, live)
+        note_pods(context, deployment, certain(admission, obj, live, write_plan.overwritten, context.manager))
 
 
-def pending(context: Context, write_plan: Plan, admission: Admission) -> str:
-    """Return the fields of the plan that others changed, in one clause; empty if there are none.
+def certain(
+    admission: Admission, obj: Object, live: Object | None, paths: tuple[str, ...], manager: str
+) -> tuple[str, ...]:
+    """Return the paths at which others have changed the live object for certain; empty if it may be admission.
 
     Until this process knows what the API server stored for its apply, a changed field counts only if another manager
     owns it, because fields that admission changes have no owner.
+
+    Args:
+        admission: What the API server stored for our applies.
+        obj: The object as we applied it, with its record.
+        live: The live object, None if there is none.
+        paths: The paths at which it differs.
+        manager: Our field manager.
     """
+    if admission.knows(obj):
+        return admission.without_removed(mark(obj), paths)
+    is_owned = bool(paths) and live is not None and managed_fields.writer(live, paths, manager) is not None
+    return paths if is_owned else ()
+
+
+def pending(context: Context, write_plan: Plan, admission: Admission) -> str:
+    """Return the fields of the plan that others certainly changed, in one clause; empty if there are none."""
     changed: Repairs = []
     for obj, paths in write_plan.repairs:
         is_main = obj is write_plan.main
         live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
-        if admission.knows(obj) and not (paths := admission.without_removed(mark(obj), paths)):
-            continue
-        is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
-        if is_certain:
-            changed.append((obj, paths))
+        if foreign := certain(admission, obj, live, paths, context.manager):
+            changed.append((obj, foreign))
     return unreverted(changed)
 
 

@@ -21,9 +21,9 @@ from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import apply, manifest
 from kubefoundry_sdk._provider.write.helpers import Mark, kind_of, mark
 from kubefoundry_sdk._provider.write.plan import Plan
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.refusals import Refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken
-from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +166,6 @@ async def withdraw(context: Context, live: Object) -> float | None:
     except Refused as refused:
         return refused.retry
     except ApiError as error:
-        log.warning("the dry-run result of %s/%s cannot be removed: %s", *key_of(live), error)
+        log.warning("the dry-run result cannot be removed", extra=logs.values(error=str(error)))
         return AGAIN
     return None

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
@@ -126,8 +127,8 @@ class Removal:
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own_finalizer: str) -> str:
     """Return a digest of the state. A change of it causes an immediate retry.
 
-    The state is the user's spec, the uid and deletion of the upstream object, and the digest of its CRD's schema. Our
-    finalizer does not count, because the reconcile itself may have added it.
+    The state is the user's spec, the selected engine, the uid and deletion of the upstream object, and the digest of
+    its CRD's schema. Our finalizer does not count, because the reconcile itself may have added it.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})
@@ -135,6 +136,7 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own_fi
     upstream_meta = (upstream or {}).get("metadata") or {}
     parts = [
         *(meta.get(name) for name in ("uid", "generation", "labels")),
+        LiveModelDeployment(deployment).provider.get("engine"),
         [name for name in meta.get("finalizers") or () if name != own_finalizer],
         annotations,
         digest,

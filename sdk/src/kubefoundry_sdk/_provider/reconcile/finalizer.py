@@ -148,9 +148,9 @@ def check(context: Context, deployment: Object) -> None:
 
 
 async def restore(context: Context, deployment: Object) -> float | None:
-    """Restore a finalizer that somebody removed while our object exists. Send no request if it is there.
+    """Restore our finalizer if somebody removed it while our object exists. Send no request if it is present.
 
-    The reconcile goes on whether the write succeeds or not. Return the seconds until the next attempt, or None.
+    The reconcile continues even if the write fails. Return the seconds until the next attempt, or None.
     """
     if has(deployment, context.provider.name):
         return None
@@ -204,7 +204,7 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
 
 
 def holding(context: Context, deployment: Object) -> str:
-    """Return the finalizers that hold objects of the ModelDeployment while they are deleted, as `held_by`."""
+    """Return the finalizers that delay the deletion of the ModelDeployment's objects, in the form of `held_by`."""
     meta = deployment["metadata"]
     main = context.upstream.objects.get(key_of(deployment))
     objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
@@ -212,9 +212,9 @@ def holding(context: Context, deployment: Object) -> str:
 
 
 def held_by(objects: Sequence[Object]) -> str:
-    """Return the finalizers that hold objects while they are deleted, in one clause; empty if there are none.
+    """Return one clause about the finalizers that delay the deletion of objects, or an empty string.
 
-    Kubernetes' own finalizers end by themselves.
+    Finalizers of Kubernetes are left out, because the garbage collector removes them.
     """
     finalizers = list(
         dict.fromkeys(
@@ -242,7 +242,7 @@ async def clean_up(
 
     While the ModelDeployment is being deleted, only objects with its ownerReference are deleted. No deletion is
     requested while the garbage collector may still remove the reference, so that objects keep running after
-    `--cascade=orphan`. Without the kind (its CRD is not installed) no main object exists.
+    `--cascade=orphan`. If the CRD is not installed, `kind` is None, and no main object exists.
 
     Args:
         client: The client.
@@ -267,7 +267,7 @@ async def clean_up(
     def is_deletable(obj: Object) -> bool:
         if manager:
             return manifest.is_created_by(obj, meta["uid"], manager, has_finalizer=has_finalizer)
-        return manifest.owned_by(obj, meta["uid"])
+        return manifest.has_owner_reference(obj, meta["uid"])
 
     # Pass the check to the deletion, because someone may orphan the object before the request is sent.
     ours = None if manager else is_deletable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.handover import holders, in_charge
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.reconcile import (
     deletion,
@@ -82,8 +82,12 @@ async def clean_up(turn: Turn) -> End | None:
 
 
 def _reports(turn: Turn) -> bool:
-    """Check whether this provider reports on a ModelDeployment that is being deleted."""
-    return turn.is_ours or release.has_reported(turn.live, turn.context.manager)
+    """Check whether this provider reports on a ModelDeployment that is being deleted.
+
+    Somebody may have emptied the status. During a deletion nobody else restores it.
+    """
+    is_in_charge = in_charge(turn.live) == turn.context.provider.name
+    return is_in_charge or release.has_reported(turn.live, turn.context.manager)
 
 
 async def keep_finalizer(turn: Turn) -> End | None:
@@ -106,7 +110,10 @@ async def keep_finalizer(turn: Turn) -> End | None:
 
 
 async def stop_if_paused(turn: Turn) -> End | None:
-    """5. Stop if the ModelDeployment is paused."""
+    """5. Stop if the ModelDeployment is paused.
+
+    If somebody has emptied the status, observe our object and report once more.
+    """
     if not LiveModelDeployment(turn.live).is_paused:
         return None
     if turn.is_ours:
@@ -118,10 +125,13 @@ async def release_deployment(turn: Turn) -> End | None:
     """6. Let go if another provider, or none, is selected.
 
     If another provider is selected, observe and report until that provider takes over. Then delete our objects,
-    release all fields and remove our finalizer. If no provider is selected, observe and report.
+    release all fields and remove our finalizer. If no provider is selected, observe and report. If we have no object
+    then, and another provider holds the ModelDeployment, remove our finalizer.
     """
     if turn.is_ours:
         return None
+    if finalizer.has(turn.live, turn.context.provider.name):
+        turn.memory.is_returned = True
     return End(await deletion.release_deployment(turn.context, turn.live), reports=False)
 
 

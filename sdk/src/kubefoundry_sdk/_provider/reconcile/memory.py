@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from kubefoundry_sdk._cluster.rate import Bucket
 from kubefoundry_sdk._provider.health.pod_causes import Creations
@@ -18,6 +19,25 @@ from kubefoundry_sdk._provider.write.version_drift import LastComparison
 from kubefoundry_sdk._runtime.refusals import Refusal
 from kubefoundry_sdk._runtime.repairs import Repairs
 from kubefoundry_sdk._runtime.wait import Wait
+
+
+@dataclass(slots=True)
+class Starts:
+    """The applies of the upstream object that begin a start, by their times.
+
+    Attributes:
+        begun: The apply whose start this process has seen.
+        served: The apply after which the model has served, so that no start follows.
+        ended: When this process first saw that the newest spec serves since `begun`.
+    """
+
+    begun: str | None = None
+    served: str | None = None
+    ended: datetime | None = None
+
+    def begin(self, applied: str | None) -> None:
+        """Begin the start of an apply."""
+        self.begun, self.ended = applied, None
 
 
 @dataclass(slots=True)
@@ -42,6 +62,10 @@ class Memory:
     """The wait for other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
     """The wait for the upstream objects of a deletion to be gone."""
+    is_returned: bool = False
+    """Whether another provider was selected while this one held the model, and the status may name its engine."""
+    collection: Wait = field(default_factory=Wait)
+    """The wait for the garbage collector to delete the objects of an earlier ModelDeployment."""
     removal: Removal = field(default_factory=Removal)
     cleaned: set[Mark] = field(default_factory=set)
     """The objects that we have deleted, or that a deletion has seen: they are really gone once no store has them."""
@@ -58,6 +82,7 @@ class Memory:
     silence: Wait = field(default_factory=Wait)
     """The wait for an operator to act on the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
+    starts: Starts = field(default_factory=Starts)
     status_writes: Bucket = field(default_factory=lambda: Bucket(pace.BURST, pace.EVERY))
     """Bounds the writes of its status."""
     drift: str = ""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk._api import conditions, managed_fields, reasons
+from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider import results
@@ -22,6 +22,8 @@ from kubefoundry_sdk._provider.reconcile import (
     lost_record,
     release,
     reported_generation,
+    selected_engine,
+    start_report,
     unmarked,
 )
 from kubefoundry_sdk._provider.reconcile.context import Context, read
@@ -34,7 +36,7 @@ from kubefoundry_sdk._provider.write import (
     server_values,
     shared_entries,
 )
-from kubefoundry_sdk._provider.write.helpers import mark, whole
+from kubefoundry_sdk._provider.write.helpers import whole
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.store import Key, key_of
@@ -63,11 +65,13 @@ async def observe(
     try:
         due = await _observe(context, live, report, last_record or LastRecord())
     except Exception as error:
-        log.exception("the status of %s/%s cannot be read", *key_of(live))
+        log.exception("the status of the upstream object cannot be read")
         _not_read(context, live, report, described(error))
+        report.start = start_report.own(live, context.manager)
         return AGAIN
     if report.observation is None:
         reported_generation.forget_serving(context.memory(key_of(live)).generations)
+    report.start = start_report.current(context, live, report)
     return due
 
 
@@ -123,6 +127,8 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     if deployment is None:
         return None
     report.live = upstream
+    is_returned = context.memory(key).is_returned
+    report.engine = selected_engine.published(live, context.provider, record, is_returned=is_returned)
     read_now = await context.call(partial(results.observe, context.provider, deployment, upstream))
     uid = upstream["metadata"]["uid"]
     seen, unclear = context.memory(key).steadiness.keep(uid, read_now, context.clock())
@@ -159,9 +165,9 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
 
 
 async def _read_unwatched(context: Context, live: Object) -> Object | None:
-    """Return our object from the API server if the watch has lost it, because admission took our labels from it.
+    """Return our object from the API server if admission removed the labels by which we watch it.
 
-    A new process does not remember the object, but finds it in our last report.
+    A new process does not remember such an object, but our last report names it.
     """
     key, kind = key_of(live), context.upstream.kind
     if kind is None or not kind.built_in:
@@ -177,8 +183,8 @@ async def _read_unwatched(context: Context, live: Object) -> Object | None:
 def _differing(context: Context, key: Key, upstream: Object, record: Record) -> tuple[str, ...]:
     """Return the paths at which the upstream object differs from its record.
 
-    Values that others own, or that admission changes, do not count. At the other paths a part of a refused edit is in
-    force, or a change by others, and no version serves as a whole.
+    Values that others own, or that admission changes, do not count. Any other difference means that a part of a
+    refused edit is in force, or that others changed the object. Then no version of the spec serves as a whole.
     """
     if record.manifest.get("apiVersion") != upstream["apiVersion"]:
         # Only the webhook that converts between the versions can compare them.
@@ -190,19 +196,15 @@ def _differing(context: Context, key: Key, upstream: Object, record: Record) -> 
 
 
 def _unreverted(context: Context, key: Key, upstream: Object, differing: tuple[str, ...]) -> str:
-    """Return the fields that others changed and that the obstacle keeps from being reverted, in one clause.
+    """Return one clause about the changes by others that cannot be reverted until the obstacle is gone.
 
-    The last plan may have found them. An obstacle before a plan leaves the comparison with the record. In both, until
-    this process knows which fields admission changed, a field counts only if another manager owns it.
+    The last plan lists them. If the obstacle came before any plan, the object is compared with its record.
     """
     memory = context.memory(key)
-    is_known = memory.admission.knows(upstream)
-    if is_known:
-        differing = memory.admission.without_removed(mark(upstream), differing)
-    is_certain = is_known or managed_fields.writer(upstream, differing, context.manager) is not None
-    if memory.drift or not (differing and is_certain):
+    foreign = drift_repair.certain(memory.admission, upstream, upstream, differing, context.manager)
+    if memory.drift or not foreign:
         return memory.drift
-    return drift_repair.unreverted([(upstream, differing)])
+    return drift_repair.unreverted([(upstream, foreign)])
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, record: Record, report: Report) -> None:
@@ -265,7 +267,10 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold_back(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Report an earlier generation while its pods serve. Return the seconds until that may change."""
+    """Report an earlier generation while the pods of that generation serve.
+
+    Return the seconds until this may change, or None.
+    """
     seen = report.observation
     generations = context.memory(key_of(live)).generations
     if seen is None or seen.phase != "Running":
@@ -299,7 +304,10 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
 
 
 def _explain(context: Context, key: Key, upstream: Object, report: Report) -> float | None:
-    """Add the cause that the pods show. Return the seconds until it may be over, or another cause may be due."""
+    """Add the cause that the pods show to the observation.
+
+    Return the seconds until the cause may end, or until another cause may have to be reported.
+    """
     now = context.now()
     pods = context.pods.of(upstream) if context.pods else []
     overdue, due = context.memory(key).pod_creations.overdue(pods, context.clock())

@@ -11,9 +11,9 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, READY, STALE_STATUS
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._provider.reconcile import release, start_report
 from kubefoundry_sdk._provider.reconcile.context import Context
-from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime import logs, status
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 AGAIN: Final = 600.0
 """Seconds after which a field that the CRD seemed to lack is written again."""
 
-_NEW: Final = ("model", "apis")
-"""Fields of `endpoint` that the CRDs of an earlier release lack."""
+_NEW: Final = ("endpoint.model", "endpoint.apis", "start")
+"""Fields that the CRDs of an earlier release lack."""
 
-_PUBLISHED: Final = ("endpoint", "replicas", "selector")
-"""Fields that clients and autoscalers act on."""
+_PUBLISHED: Final = ("endpoint", "replicas", "selector", "start")
+"""Fields that clients, autoscalers and users act on."""
 _REPORTED: Final = (
     *("phase", "message", "observedGeneration"),
     *_PUBLISHED,
@@ -55,16 +55,14 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
 
 
 async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
-    """Apply the status, without the fields of `endpoint` that the CRD lacks.
+    """Apply the status, without the fields that the CRD lacks.
 
     The CRDs may be those of an earlier release. For a field that they lack, the API server refuses the whole status
     with an error that has neither a reason nor a cause, so only its text names the field.
     """
     while True:
-        endpoint = desired.get("endpoint") or {}
-        lacking = {name for name in endpoint if context.clock() < context.lacking.get(name, -math.inf)}
-        left = {name: value for name, value in endpoint.items() if name not in lacking}
-        fields = {**desired, "endpoint": left} if lacking else desired
+        lacking = {name for name in _NEW if context.clock() < context.lacking.get(name, -math.inf)}
+        fields = start_report.riding(live, _without(desired, lacking), context.manager)
         try:
             return await status.write(
                 context.client,
@@ -76,12 +74,24 @@ async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> 
                 named=True,
             )
         except ApiError as error:
-            named = [name for name in _NEW if name in left and f".status.endpoint.{name}" in error.message]
+            named = [name for name in _NEW if name not in lacking and f".status.{name}:" in error.message]
             if error.code != 500 or not named:
                 raise
             context.lacking |= dict.fromkeys(named, context.clock() + AGAIN)
-            text = ", ".join(f"status.endpoint.{name}" for name in named)
-            log.warning("%s left out: %s; upgrade the CRDs of KubeFoundry", text, error.message)
+            log.warning(
+                "fields of the status left out; upgrade the CRDs of KubeFoundry",
+                extra=logs.values(fields=named, error=error.message),
+            )
+
+
+def _without(desired: Mapping[str, Any], paths: Collection[str]) -> dict[str, Any]:
+    """Return the status without the fields at these paths."""
+    left = {name: value for name, value in desired.items() if name not in paths}
+    if endpoint := left.get("endpoint"):
+        left["endpoint"] = {
+            name: value for name, value in endpoint.items() if f"endpoint.{name}" not in paths
+        }
+    return left
 
 
 async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:
@@ -90,7 +100,8 @@ async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) 
     `desired` is all of the status that we wrote to `live`. Raise ApiError if the fields could not be removed.
     """
     current = live.get("status") or {}
-    fields = [name for name in _PUBLISHED if name in current and name not in desired]
+    kept = {"start"} if start_report.own(live, context.manager) else frozenset()
+    fields = [name for name in _PUBLISHED if name in current and name not in desired and name not in kept]
     reported = {item.get("type") for item in current.get("conditions") or ()}
     warnings = (reported & _WARNINGS) - {item["type"] for item in desired.get("conditions", ())}
     if fields or warnings:

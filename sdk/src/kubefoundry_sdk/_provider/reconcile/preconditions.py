@@ -39,6 +39,8 @@ def find_conflict(
             if is_main and not is_adoptable(context, deployment, live):
                 return other_spec(named)
         case "leaving":
+            if manifest.is_left_over(live, name=deployment.name, uid=deployment.uid):
+                return left_over(named)
             is_own = manifest.is_owned_by(live, deployment.uid)
             finalizers = finalizer.held_by([live])
             message = f"{named} is being deleted; it will be recreated once it is gone{finalizers}"
@@ -81,6 +83,15 @@ def helpers(context: Context, deployment: Deployment, upstream: Object | None) -
         return live_helpers
     restored = context.helpers.of(deployment.namespace, manifest.owner_uid(upstream) or "")
     return [*live_helpers, *(obj for obj in restored if is_restored(context, deployment, obj))]
+
+
+def left_over(named: str) -> Stop:
+    """Return the condition for an object whose owners are all gone (`collection`)."""
+    message = (
+        f"{named} belongs to an earlier ModelDeployment of this name, which is gone; it will be recreated once the "
+        "garbage collector has deleted it"
+    )
+    return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False)
 
 
 def other_spec(named: str) -> Stop:

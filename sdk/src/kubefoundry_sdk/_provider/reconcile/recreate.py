@@ -15,6 +15,7 @@ from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import apply, manifest, record_trust
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._provider.write.plan import Plan
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.refusals import Obstacle, Refused
 from kubefoundry_sdk._runtime.store import key_of
 
@@ -105,12 +106,7 @@ async def start(context: Context, kind: Kind, write_plan: Plan, upstream: Object
         context.memory(key_of(upstream)).deleted_record = (owner, record)
     await apply.remove_main(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
-    log.info(
-        "recreating %s/%s: %s",
-        upstream["metadata"]["namespace"],
-        upstream["metadata"]["name"],
-        write_plan.recreate,
-    )
+    log.info("upstream object recreated", extra=logs.values(upstream=kind.kind, why=write_plan.recreate))
     return Stop(
         reasons.RESOURCE_CREATED,
         "Recreating",

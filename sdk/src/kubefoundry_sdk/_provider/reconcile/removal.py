@@ -13,7 +13,7 @@ from kubefoundry_sdk._api.conditions import clip
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile.context import Context
-from kubefoundry_sdk._runtime import metrics
+from kubefoundry_sdk._runtime import logs, metrics
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ async def put_off(
     removal = context.memory(key_of(live)).removal
     delay = removal.failed(objects, error, context.clock())
     metrics.ERRORS.labels(context.provider.name, "api").inc()
-    log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), problem, delay, error)
+    log.warning("request failed", extra=logs.values(problem=problem, error=str(error), retry=round(delay, 1)))
     if error.rejected or removal.failures > 1:
         words = clip(str(error), WORDS)
         context.recorder.event(

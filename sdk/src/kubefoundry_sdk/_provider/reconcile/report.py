@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.conditions import Condition, condition
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.start_text import describe_start
 from kubefoundry_sdk._api.untrusted import mappings
 from kubefoundry_sdk._provider.contract import Observation, Provider
 
@@ -75,6 +76,8 @@ class Report:
     created: str | None = None
     """Message of a True `ResourceCreated`."""
     override_warning: str | None = None
+    engine: str | None = None
+    """The selected engine as `status.provider.engine`; None if the spec names one."""
     stop: Stop | None = None
     is_repeated: bool = False
     """Whether this reconcile made no plan and repeats the last report."""
@@ -82,6 +85,8 @@ class Report:
     live: Object | None = None
     endpoint: Mapping[str, Any] | None = None
     """The endpoint of an upstream object that is being deleted, published until it is gone."""
+    start: Mapping[str, Any] | None = None
+    """The start as `status.start`."""
     stale: str | None = None
     """Message of a True `StaleStatus`."""
     stale_reason: str = "NoUpstreamProgress"
@@ -110,6 +115,8 @@ class Report:
                 "resourceKind": provider.upstream.kind,
                 "resourceAPIVersion": self.live["apiVersion"],
             }
+        if self.engine is not None:
+            status.setdefault("provider", {})["engine"] = self.engine
         if self.observation is not None:
             counts = self.observation.replicas
             status["replicas"] = {
@@ -125,6 +132,8 @@ class Report:
                 status["endpoint"] = {name: value for name, value in published.items() if value}
             elif self.endpoint is not None:
                 status["endpoint"] = dict(self.endpoint)
+            if self.start:
+                status["start"] = dict(self.start)
         return status
 
     def _outcome(self) -> tuple[str, str, str]:
@@ -213,7 +222,7 @@ class Report:
 def _stopped(stop: Stop, seen: Observation | None) -> tuple[str, str, str]:
     """Return phase, reason and message of a model that does not serve, and whose newest spec is not written."""
     if seen is not None and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _UNRELATED):
-        # The obstacle is another provider's object, or the write itself; it does not affect this object.
+        # The obstacle is another provider's object, or the write itself. This object is not affected.
         return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
     if seen is not None and seen.phase == "Failed":
         return "Failed", "Failed", f"{seen.message}; {stop.message}"
@@ -234,13 +243,19 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Tra
     for item in mappings(after.get("conditions")):
         previous, severity = old.get(item["type"], {}), _severity(item)
         if severity and (previous.get("status"), previous.get("reason")) != (item["status"], item["reason"]):
-            events.append((severity, item["reason"], item["message"]))
+            events.append((severity, item["reason"], _note(item, after)))
     failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
     if failed and not any(kind == "Warning" for kind, _, _ in events):
         events.append(
             ("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}")
         )
     return events
+
+
+def _note(item: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Return the Event's note: the message of the condition, and for a model that serves its start."""
+    text = describe_start(status.get("start")) if item["type"] == reasons.READY else ""
+    return f"{item['message']}; start of {text}" if text else item["message"]
 
 
 def _severity(item: Mapping[str, Any]) -> Literal["Normal", "Warning"] | None:

@@ -218,4 +218,4 @@ def _known(generations: Generations, model: LiveModelDeployment) -> int:
 def _earlier(generations: Generations, snapshot: Snapshot) -> int:
     """Return the generation that serves instead of the newest one, as far as it is known."""
     known = _known(generations, LiveModelDeployment(snapshot.live))
-    return known if known < snapshot.report.generation else NO_GENERATION
+    return known if known < snapshot.report.newest else NO_GENERATION

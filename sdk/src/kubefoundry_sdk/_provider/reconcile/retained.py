@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider.reconcile import handover, release
+from kubefoundry_sdk._provider.reconcile import finalizer, handover, release
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._runtime.refusals import PendingRefusal
 from kubefoundry_sdk._runtime.store import key_of
 
@@ -17,11 +19,45 @@ _REPORTED: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOUR
 """Condition types, each with the report's field for the message of a True condition."""
 
 
-def report_unvalidated(live: Object, report: Report, manager: str) -> None:
+def lost_statements(context: Context, live: Object) -> dict[str, str]:
+    """Return the messages of our conditions that the status has lost, because somebody emptied it.
+
+    While our object exists, this provider has accepted a spec and created the object. The messages are by the
+    report's fields, as in `_REPORTED`. An obstacle that is left explains why the other condition is missing.
+    """
+    current = {attribute: _own_condition(live, context.manager, type_) for type_, attribute in _REPORTED}
+    has_obstacle = any(item.get("status") == "False" for item in current.values())
+    if has_obstacle or all(current.values()) or not has_object(context, live):
+        return {}
+    messages = {
+        "compatible": release.compatible_message(context.provider),
+        "created": release.created_message(context.provider, live["metadata"]["name"]),
+    }
+    return {attribute: messages[attribute] for attribute, item in current.items() if not item}
+
+
+def has_object(context: Context, live: Object) -> bool:
+    """Check whether an upstream object exists that we created for the ModelDeployment."""
+    upstream = context.upstream.objects.get(key_of(live))
+    has_finalizer = finalizer.has(live, context.provider.name)
+    return upstream is not None and manifest.is_created_by(
+        upstream, live["metadata"]["uid"], context.manager, has_finalizer=has_finalizer
+    )
+
+
+def report_unvalidated(
+    live: Object, report: Report, manager: str, lost: Mapping[str, str] | None = None
+) -> None:
     """Repeat the report of an earlier generation while its object exists, because this generation is not validated.
 
     Until core has a verdict on this generation, an earlier obstacle is repeated, too, and nothing is reported about
     the new generation.
+
+    Args:
+        live: The ModelDeployment.
+        report: The report.
+        manager: Our field manager.
+        lost: The messages of `lost_statements`.
     """
     verdict = LiveModelDeployment(live).condition(reasons.VALIDATED) or {}
     if verdict.get("observedGeneration") != report.generation:
@@ -31,6 +67,8 @@ def report_unvalidated(live: Object, report: Report, manager: str) -> None:
         before = _own_condition(live, manager, type_)
         if before.get("status") == "True":
             setattr(report, attribute, before["message"])
+        elif lost and attribute in lost:
+            setattr(report, attribute, lost[attribute])
     if report.compatible:
         report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
 

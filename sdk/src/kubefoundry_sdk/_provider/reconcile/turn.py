@@ -16,6 +16,7 @@ from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._provider.write.plan import Plan
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.wait import sooner
 
@@ -84,6 +85,7 @@ class Turn:
         self.exists = live is not None
         if live is not None:
             self.live = live
+            logs.read(live)
             self.context.forget_earlier(self.key, live["metadata"]["uid"])
 
     @cached_property

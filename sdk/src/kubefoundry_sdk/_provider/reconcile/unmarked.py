@@ -57,7 +57,7 @@ def _reason(context: Context, live: Object, obj: Object, own_mark: Mark, *, is_u
     memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
     if obj["metadata"].get("deletionTimestamp"):
         return ""
-    if manifest.owned_by(obj, uid):
+    if manifest.has_owner_reference(obj, uid):
         return _other_owners(obj, uid) if is_unseen and not memory.is_orphaning else ""
     if manifest.owner_uid(obj) is None:
         is_ours = context.manager in managed_fields.managers(obj)

@@ -9,7 +9,7 @@ from kubefoundry_sdk._cluster.errors import ApiError, Repeated
 from kubefoundry_sdk._provider.reconcile import failures, preconditions, retained
 from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.reconcile.turn import End, Turn
-from kubefoundry_sdk._runtime import metrics
+from kubefoundry_sdk._runtime import logs, metrics
 from kubefoundry_sdk._runtime.refusals import Refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken
 
@@ -53,5 +53,10 @@ def _failed(turn: Turn, error: Exception) -> End:
         retained.repeat_report(turn.live, report, context.manager)
     metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
     level = logging.DEBUG if is_unreported_conflict or isinstance(error, Repeated) else logging.WARNING
-    log.log(level, "writing %s/%s failed, retrying in %.1f s: %s", *turn.key, retry, error, exc_info=not api)
+    log.log(
+        level,
+        "writing failed, retrying",
+        exc_info=not api,
+        extra=logs.values(error=str(error), seconds=round(retry, 1)),
+    )
     return End(retry)

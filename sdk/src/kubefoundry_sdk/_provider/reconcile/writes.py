@@ -11,11 +11,13 @@ from functools import partial
 from pydantic import ValidationError
 
 from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.engine_choice import effective_engine, problem_with, with_engine
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import (
     application,
+    collection,
     compatibility,
     drift_repair,
     dry_run,
@@ -26,6 +28,7 @@ from kubefoundry_sdk._provider.reconcile import (
     recreate,
     release,
     retained,
+    selected_engine,
 )
 from kubefoundry_sdk._provider.reconcile.compatibility import Compatibility
 from kubefoundry_sdk._provider.reconcile.context import read
@@ -34,14 +37,15 @@ from kubefoundry_sdk._provider.reconcile.turn import End, Turn
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk._provider.write import apply, foreign_values, lost_ownership, version_drift
 from kubefoundry_sdk._provider.write.earlier_render import pinned
-from kubefoundry_sdk._provider.write.helpers import marked
+from kubefoundry_sdk._provider.write.helpers import kind_of, marked
 from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 
 async def require_validation(turn: Turn) -> End | None:
-    """8. Stop if `Validated` is not True for this generation."""
+    """8. Stop if `Validated` is not True for this generation, or no engine is selected yet."""
     if not LiveModelDeployment(turn.live).is_true(reasons.VALIDATED, generation=turn.report.generation):
-        retained.report_unvalidated(turn.live, turn.report, turn.context.manager)
+        lost = retained.lost_statements(turn.context, turn.live)
+        retained.report_unvalidated(turn.live, turn.report, turn.context.manager, lost)
         return End()
     try:
         turn.deployment = read(turn.live)
@@ -49,6 +53,26 @@ async def require_validation(turn: Turn) -> End | None:
         # A newer release of core may accept a field or value that this provider does not know.
         message = f"The spec cannot be read: {error}"
         return turn.stop(Stop(reasons.PROVIDER_COMPATIBLE, "Unsupported", message, failed=True))
+    return None if LiveModelDeployment(turn.live).requested_engine else _use_selected_engine(turn)
+
+
+def _use_selected_engine(turn: Turn) -> End | None:
+    provider = turn.context.provider
+    record = recreate.applied(turn.context, turn.deployment, turn.upstream, turn.last_record)
+    memory = turn.memory
+    engine = turn.report.engine = selected_engine.published(
+        turn.live, provider, record, is_returned=memory.is_returned
+    )
+    memory.is_returned = memory.is_returned and effective_engine(turn.live) != engine
+    spec = turn.live.get("spec") or {}
+    problem = problem_with(spec, engine) if engine else ""
+    if stop := selected_engine.obstacle(turn.live, provider, engine, problem):
+        return turn.stop(stop)
+    if engine is None or problem:
+        # Core or the selector selects an engine, because no provider has created anything yet.
+        return End()
+    if turn.deployment.spec.engine.type != engine:
+        turn.deployment = read({**turn.live, "spec": with_engine(spec, engine)})
     return None
 
 
@@ -108,13 +132,16 @@ async def check_ownership(turn: Turn) -> End | None:
     That object stays unchanged. If this process has applied the object, or has seen it unchanged, it recognizes the
     uid and restores owner, labels and annotations. After a restart nothing proves that the object is ours, because
     anybody may use our field manager. The message then has the annotation with which a user gives the object back. A
-    restored object is adopted instead (see [below](#7-annotations-labels-finalizers)).
+    restored object is adopted instead (see [below](#7-annotations-labels-finalizers)). An object that an earlier
+    ModelDeployment of this name has left is deleted after 30 seconds, if the garbage collector has not deleted it.
     """
     # Check before the plan, which would treat another owner's object as an earlier state of ours.
     stop = preconditions.find_conflict(
         turn.context, turn.deployment, turn.rendered.main, turn.upstream, is_main=True
     )
-    return turn.stop(stop) if stop else None
+    if stop is None:
+        return None
+    return turn.stop(await collection.collect(turn, turn.kind, turn.upstream, stop))
 
 
 async def plan_changes(turn: Turn) -> End | None:
@@ -149,7 +176,8 @@ async def plan_changes(turn: Turn) -> End | None:
     for helper in turn.plan.helpers:
         live = context.helpers.live(helper)
         if stop := preconditions.find_conflict(context, deployment, helper, live, is_main=False):
-            return turn.stop(stop)
+            return turn.stop(await collection.collect(turn, kind_of(helper), live, stop))
+    turn.memory.collection.reset()
     if turn.plan.moved is not None and upstream is not None:
         ignored = foreign_values.paths(context.provider)
         paths = await version_drift.drifted(
@@ -240,11 +268,11 @@ async def apply_plan(turn: Turn) -> End | None:
         turn.memory.admission,
         turn.context.manager,
     ):
-        # Before the write, because admission may remove the new record, too: the next write would then know nothing.
+        # Do this before the write. If admission removes the new record, too, the next write has no record to use.
         turn.memory.unchecked = str(turn.upstream["metadata"]["uid"])
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.reset()
     turn.memory.drift = ""
-    # Without a retry, everything is applied, and no change by others was left alone.
+    # If no retry is due, everything is applied, including the fields that others had changed.
     turn.report.applied = retry is None
     return End(retry)

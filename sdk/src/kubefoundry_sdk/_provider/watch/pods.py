@@ -13,6 +13,7 @@ from kubefoundry_sdk._api.pod_status import (
     GATED,
     creating,
     one_line,
+    reached,
     root_cause,
     unscheduled,
 )
@@ -67,6 +68,11 @@ class PodWatch:
                 await self._answered.wait()
         except TimeoutError:
             self._answered.set()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the pods are known: an object without pods has none."""
+        return not self._is_unlisted
 
     def of(self, upstream: Object) -> list[Object]:
         """Return the pods of the upstream object, without the pods of an earlier object of that name."""
@@ -133,7 +139,10 @@ class PodWatch:
 
 
 def trim(pod: Object, label: str) -> Object:
-    """Return the parts that `pod_causes.cause` reads. Of a pod without a problem, keep only the metadata."""
+    """Return the parts that `pod_causes.cause` and `start.decide` read.
+
+    Of a pod without a problem, keep only the metadata and the steps of its start.
+    """
     meta = pod["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     status = pod.get("status") or {}
@@ -146,6 +155,8 @@ def trim(pod: Object, label: str) -> Object:
         },
         "status": {name: value for name, value in reported.items() if value},
     }
+    if steps := reached(status):
+        trimmed["reached"] = steps
     if (unscheduled(status) or ("",))[0] == GATED:
         if queue := meta["labels"].get(QUEUE_LABEL):
             trimmed["metadata"]["labels"][QUEUE_LABEL] = queue

@@ -18,6 +18,7 @@ from kubefoundry_sdk._provider.upstream_fields import declared, version_schema
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
 from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.process import Process
@@ -161,7 +162,7 @@ class Upstream(CrdWatch):
         try:
             return self._provider.probe(crd)
         except Exception as error:
-            log.exception("CRD %s cannot be probed", self._provider.upstream.crd)
+            log.exception("the CRD cannot be probed", extra=logs.values(crd=self._provider.upstream.crd))
             return UnsupportedSchema((f"a schema that can be read ({described(error)})",))
 
     def _take(

@@ -22,6 +22,7 @@ from kubefoundry_sdk._cluster.skipped import skipped
 from kubefoundry_sdk._provider.upstream_kind import Operator
 from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk._provider.watch.trusted_namespaces import SELECTOR, TrustedNamespaces
+from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.lease import expired
 from kubefoundry_sdk._runtime.store import Key, key_of
 
@@ -197,7 +198,10 @@ class OperatorWatch:
         try:
             return await may(self._client, "watch", kind, name)
         except (ApiError, Unreachable) as error:
-            log.info("cannot check whether %s %s may be watched: %s", kind.kind, name, error)
+            log.info(
+                "cannot check whether an operator may be watched",
+                extra=logs.values(operator=f"{kind.kind} {name}", error=str(error)),
+            )
             return None
 
     def _evaluate(self) -> None:

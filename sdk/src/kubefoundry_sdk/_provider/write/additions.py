@@ -64,9 +64,8 @@ _SERVING: Final = _REPLACING | {
     "volumeMounts",
     "volumes",
 }
-"""Fields that decide how a pod serves. Of the keys inside an atomic list or map, which has one owner as a whole, only
-these are reported: KubeRay takes over worker groups by writing them back, so any other key in there may be a default
-of its CRD."""
+"""Fields that decide how a pod serves. An atomic list or map has one owner as a whole, so only these of its keys are
+reported. Any other key may be a default of the CRD: KubeRay owns worker groups because it writes them back."""
 
 _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 """Annotation by which `kubectl rollout restart` replaces pods with equal ones."""
@@ -79,7 +78,7 @@ class Addition:
     Attributes:
         path: The path of the field: `spec.template.spec.containers[engine].command`.
         writer: The field manager.
-        replaces: Whether it decides which program a container of ours runs.
+        replaces: Whether the field decides which program a container of ours runs.
     """
 
     path: str
@@ -94,8 +93,8 @@ def added(
 
     If the manifest of the last apply has a pod template, only additions to the template count, because the other
     fields decide when pods run and not how. Fields in another version than the object's are skipped, because they
-    cannot be compared. `manager`, the provider's field manager, only applies. The provider leaves
-    `ignored_differences` to others, with all that is below them.
+    cannot be compared. `manager` is the provider's field manager, which writes only by server-side apply. Fields at
+    and below the paths in `ignored_differences` belong to others, and are no additions.
     """
     if manifest.get("apiVersion") != live.get("apiVersion"):
         return []
@@ -194,7 +193,7 @@ class _Place:
 
     @property
     def replaces(self) -> bool:
-        """Whether it decides which program a container runs."""
+        """Whether this field decides which program a container runs."""
         return isinstance(self._step, str) and _replaces(self._step)
 
     def applies(self, key: str) -> bool:

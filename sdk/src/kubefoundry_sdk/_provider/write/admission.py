@@ -37,7 +37,7 @@ class NotInForce:
 
 
 def not_in_force(applied: Object, live: Object | None, stored: Object) -> NotInForce | None:
-    """Return the values of a dressed manifest that admission removed or took back, None if it did neither.
+    """Return the values of an applied object that admission removed or took back, None if it did neither.
 
     `live` is the object before the apply, None if the apply created it. Metadata is not compared. Any other value
     instead of ours is a change by admission, which is left as it is.
@@ -108,7 +108,7 @@ class Admission:
         return self._uids.get(obj_mark) == str(live["metadata"]["uid"])
 
     def note(self, applied: Object, stored: Object) -> NotInForce | None:
-        """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply.
+        """Remember the API server's response to an apply, or to a dry run of it.
 
         A missing owner reference is not remembered as a change by admission, because without it nobody deletes the
         object. Nor is a removed value, which is applied again.
@@ -118,7 +118,7 @@ class Admission:
         """
         values = drift.values(manifest.content(applied), stored)
         owners = applied["metadata"].get("ownerReferences") or ()
-        if not all(manifest.owned_by(stored, owner["uid"]) for owner in owners):
+        if not all(manifest.has_owner_reference(stored, owner["uid"]) for owner in owners):
             values.pop("metadata.ownerReferences", None)
         lacking = not_in_force(applied, None, stored)
         removed = lacking.removed if lacking else ()
@@ -130,7 +130,7 @@ class Admission:
         return lacking
 
     def knows(self, applied: Object) -> bool:
-        """Check whether the API server's response to this very dressed manifest is known."""
+        """Check whether the API server's response to this very object is known."""
         digest, _ = self._stored.get(mark(applied), ("", {}))
         return digest == _digest(recorded(applied))
 

@@ -34,7 +34,7 @@ def changed(obj: Object) -> Origin:
 
 
 def digest(objects: list[Object]) -> str:
-    """Return a digest of a set of dressed manifests."""
+    """Return a digest of the objects to apply."""
     marks = [obj["metadata"]["annotations"][names.APPLIED_ANNOTATION] for obj in objects]
     return hashlib.sha256("\n".join(marks).encode()).hexdigest()
 
@@ -49,12 +49,12 @@ async def write(
     manager: str,
     admission: Admission,
 ) -> bool:
-    """Apply the changes of a plan, and return whether the main object was created now.
+    """Apply the changes of a plan, and return whether this call created the main object.
 
     Helpers come first, because admission of the main object may require them. If the main object exists, create the
     fresh helpers, send the main object as a dry run, and only then change the helpers that it uses. So a refusal
-    leaves nothing changed. After a refusal that may pass, the fresh helpers stay: admission may not have seen them
-    yet, and would not see new ones sooner.
+    changes nothing that serves. After a refusal that may pass, the fresh helpers stay, because admission may not
+    have seen them yet, and would see recreated ones even later.
 
     Args:
         client: The client.
@@ -166,7 +166,7 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
     """Read the object, and return the other manager that last changed a field at the paths, for a message."""
     meta = live["metadata"]
     try:
-        # The store has no times for the entries of other managers, and of helpers only our own fields.
+        # The store keeps no times of other managers' entries. Of a helper, it keeps only our own fields.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
         return managed_fields.UNKNOWN
@@ -258,7 +258,7 @@ async def _store(
                 raise _refusal(kind, name, lacking)
             return True
         except NameTaken:
-            # It may be ours, and have lost the labels that we watch.
+            # The object may be ours, without the labels by which we watch it.
             live = await client.get(kind, name, namespace)
     if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
@@ -321,7 +321,7 @@ async def _store_response(
     without the labels that we watch is deleted again.
     """
     lacking = admission.note(obj, stored)
-    missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)
+    missing = manifest.missing_marks(obj, stored, watched_by_labels=kind.built_in)
     is_unseen = any(mark.startswith("label ") for mark in missing)
     if not is_unseen:
         store.put(stored)

@@ -38,8 +38,9 @@ RECORD_BRACKETS: Final = 100_000
 process for three seconds. With both limits, decoding takes 0.15 seconds."""
 
 WINDOW: Final = 32 * 1024
-"""Bytes that deflate looks back. A longer record's spec repeats its manifest from further back, so it is packed as
-xz. Otherwise an admitted spec could need more than the 256 KiB that Kubernetes allows for all annotations."""
+"""Bytes by which deflate looks back for repetitions. In a longer record, the spec repeats values of the manifest from
+further back, so the record is packed as xz. Packed by deflate, the record of an admitted spec could exceed the
+256 KiB that Kubernetes allows for all annotations."""
 
 XZ: Final = b"\xfd7zXZ\x00"
 """The first bytes of a record packed as xz."""
@@ -64,9 +65,16 @@ def with_ownership(
 ) -> Object:
     """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
-    Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
-    `image` is the image that serves, for the record. `propagates` has the keys that a main object follows, `settings`
-    those for pods with which it was rendered. All but the metadata is shared with `rendered`.
+    The labels are those of the ModelDeployment under `kubefoundry.ai/`, and the name of the provider (contract §7).
+    The returned object shares everything but its metadata with `rendered`.
+
+    Args:
+        rendered: The object as the provider rendered it.
+        deployment: The ModelDeployment.
+        provider: The provider's name.
+        image: The image that serves, for the record.
+        propagates: The labels and annotations of the ModelDeployment that a main object follows.
+        settings: The administrator's settings for pods with which the object was rendered.
     """
     meta = dict(rendered["metadata"])
     obj = {**rendered, "metadata": meta}
@@ -126,7 +134,7 @@ class Record:
 
 
 def content(obj: Object) -> Object:
-    """Return a dressed object without its record."""
+    """Return an object of `with_ownership` without its record."""
     annotations = {
         key: value for key, value in obj["metadata"].get("annotations", {}).items() if key not in RECORD
     }
@@ -189,7 +197,7 @@ def _unpacked(packed: Any) -> Any:
 
 
 class LastRecord:
-    """The record that was unpacked last: a reconcile reads that of its main object several times."""
+    """Keeps the record that was unpacked last, because a reconcile reads its main object's record several times."""
 
     def __init__(self) -> None:
         self._packed: list[Any] = []
@@ -204,27 +212,31 @@ class LastRecord:
         return self._record
 
 
-def lost(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
+def missing_marks(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
     """Return our marks that are missing or changed on the stored object.
 
     Without them we no longer see the object, or nobody deletes it.
 
     Args:
-        applied: The dressed manifest.
+        applied: The applied object, as `with_ownership` returns it.
         stored: The object as stored.
         watched_by_labels: Whether we see only objects with our labels.
     """
     expected, actual = applied["metadata"], stored["metadata"]
     missing = []
     if watched_by_labels:
-        missing += _missing("label", expected, actual, "labels", (names.MANAGED_BY_LABEL, PROVIDER_LABEL))
-    missing += _missing("annotation", expected, actual, "annotations", (*RECORD, names.OWNER_UID_ANNOTATION))
-    if not owned_by(stored, expected["ownerReferences"][0]["uid"]):
+        missing += _missing_keys(
+            "label", expected, actual, "labels", (names.MANAGED_BY_LABEL, PROVIDER_LABEL)
+        )
+    missing += _missing_keys(
+        "annotation", expected, actual, "annotations", (*RECORD, names.OWNER_UID_ANNOTATION)
+    )
+    if not has_owner_reference(stored, expected["ownerReferences"][0]["uid"]):
         missing.append("the owner reference")
     return missing
 
 
-def _missing(word: str, expected: Object, actual: Object, field: str, keys: Sequence[str]) -> list[str]:
+def _missing_keys(word: str, expected: Object, actual: Object, field: str, keys: Sequence[str]) -> list[str]:
     live = actual.get(field) or {}
     return [f"{word} {key}" for key in keys if live.get(key) != expected.get(field, {}).get(key)]
 
@@ -242,11 +254,23 @@ def ownership(live: Object, *, name: str, uid: str) -> Ownership:
     owners = _owners(live)
     if any(owner.get("uid") == uid for owner in owners):
         return "ours"
-    # The garbage collector keeps an object with another owner.
-    is_only_owner = len(owners) == len(live["metadata"].get("ownerReferences") or ())
-    if owners and is_only_owner and all(owner.get("name") == name for owner in owners):
+    if is_left_over(live, name=name, uid=uid):
         return "leaving"
     return "ours" if is_owned_by(live, uid) else "foreign"
+
+
+def is_left_over(live: Object, *, name: str, uid: str) -> bool:
+    """Check whether an object waits for the garbage collector, because all its owners are gone.
+
+    They are earlier ModelDeployments of that name. The garbage collector keeps an object with another owner.
+    """
+    owners = _owners(live)
+    return (
+        bool(owners)
+        and not live["metadata"].get("deletionTimestamp")
+        and len(owners) == len(live["metadata"].get("ownerReferences") or ())
+        and all(owner.get("name") == name and owner.get("uid") != uid for owner in owners)
+    )
 
 
 def is_owned_by(live: Object, uid: str) -> bool:
@@ -254,10 +278,10 @@ def is_owned_by(live: Object, uid: str) -> bool:
 
     This is enough to observe and to write, not to delete.
     """
-    return _marked(live) == uid or owned_by(live, uid)
+    return _marked(live) == uid or has_owner_reference(live, uid)
 
 
-def owned_by(live: Object, uid: str) -> bool:
+def has_owner_reference(live: Object, uid: str) -> bool:
     """Check whether an ownerReference names that ModelDeployment.
 
     Nothing else counts while the ModelDeployment is deleted (`--cascade=orphan`, contract §4.12).
@@ -276,7 +300,7 @@ def is_created_by(live: Object, uid: str, manager: str, *, has_finalizer: bool =
         live: The object.
         uid: The ModelDeployment's uid.
         manager: The provider's field manager.
-        has_finalizer: Whether the ModelDeployment has our finalizer, which is there before the object.
+        has_finalizer: Whether the ModelDeployment has our finalizer, which is written before the object.
     """
     if not is_owned_by(live, uid):
         return False
@@ -305,7 +329,7 @@ def is_restored(live: Object, *, name: str, provider: str) -> bool:
 
 
 def may_be_written(live: Object, obj: Object) -> bool:
-    """Check whether a dressed object may be applied over the live one.
+    """Check whether an object of `with_ownership` may be applied over the live one.
 
     This is so if both belong to the same ModelDeployment, or if a backup has restored the live object.
     """

@@ -60,13 +60,13 @@ def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
         applied_values, old_values, new_values = (
             obj["metadata"].get(key) or {} for obj in (applied, old, new)
         )
-        theirs = {name: value for name, value in applied_values.items() if not _is_dressed(name)}
-        ours = {name: value for name, value in new_values.items() if _is_dressed(name)}
+        theirs = {name: value for name, value in applied_values.items() if not _is_ours(name)}
+        ours = {name: value for name, value in new_values.items() if _is_ours(name)}
         if values := {**change.rebase(theirs, old_values, new_values), **ours}:
             meta[key] = values
     return meta
 
 
-def _is_dressed(name: str) -> bool:
+def _is_ours(name: str) -> bool:
     """Check whether a label or annotation is brought up to date by each apply, also if the user changed nothing."""
     return name.startswith(names.PREFIX) and name != names.MODEL_SOURCE_LABEL

@@ -1,4 +1,4 @@
-"""Decides what to write, from a render and the live upstream objects: a pure function (contract §4.13)."""
+"""Decide which upstream objects to write, from a render and the live objects: a pure function (contract §4.13)."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ class Plan:
     """The objects to apply, and the reasons.
 
     Attributes:
-        main: The main object to apply, dressed.
-        helpers: The helpers to apply, dressed.
+        main: The main object to apply, with its ownership and its record.
+        helpers: The helpers to apply, likewise.
         changed: The objects that differ from the last apply, or do not exist.
         recreate: Why the main object has to be deleted first.
         drifted: Paths on the live main object that someone has changed; only if nothing else has to be written.
-        overwritten: The same paths if something else has to be written, which overwrites or keeps the changes.
-            Without a record, the paths at which the live object differs from the one to write.
+        overwritten: Paths on the live main object that someone has changed, if something else has to be written. The
+            write overwrites or keeps those changes. Without a record, the paths at which the live object differs
+            from `main`.
         edited: The objects of `changed` that are written only because someone has changed them at these paths.
-        fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
-            that serves.
+        fresh: The helpers that the live main object does not name. No serving pod uses them, so they can be created
+            and deleted at any time.
         retained: Live helpers that the provider no longer renders and the main object still uses.
         moved: The applied manifest, if the CRD has since moved to another version and nothing else has to be written.
             Only the webhook can convert the manifest to the new version, so drift is checked in the old version.
@@ -87,7 +88,7 @@ def plan(
     admission: Admission | None = None,
     last_record: manifest.LastRecord | None = None,
 ) -> Plan:
-    """Decide what to write upstream.
+    """Decide which upstream objects to write.
 
     Args:
         provider: The provider that applies the objects.
@@ -97,8 +98,8 @@ def plan(
         live: The live main object, None if there is none.
         live_helpers: The live helpers of the ModelDeployment.
         remembered: The record of the previous main object, used if there is no main object now.
-        converts: Whether a webhook converts between the CRD's versions. Otherwise only their names differ.
-        admission: The values that the API server stored for earlier applies, which are no drift.
+        converts: Whether a webhook converts between the CRD's versions. Without it, they differ only in their names.
+        admission: The values that the API server stored for earlier applies. They do not count as drift.
         last_record: Reads the record of the live main object; None to unpack it here.
     """
     inputs = _Inputs(
@@ -255,11 +256,18 @@ def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Obj
     """Return why the main object has to be deleted before the change, None if it can be changed in place."""
     if inputs.provider.must_recreate(live):
         return f"{inputs.provider.title} ignores further changes of the old object"
-    if applied.plain is None:
+    record, spec = applied.plain, inputs.deployment.spec
+    if record is None:
         return None
+    try:
+        before = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        before = spec
+    if fields := identity_changed(before, spec):
+        return f"{', '.join(fields)} changed"
     earlier = (applied.base or inputs.rendered).helpers
-    old = tuple(_applied_helper(obj, applied.helpers) for obj in earlier)
-    return _recreate(inputs.provider, inputs.deployment, applied.plain, desired, old)
+    helpers = tuple(_applied_helper(obj, applied.helpers) for obj in earlier)
+    return inputs.provider.recreate(Rendered(manifest.body(record.manifest), helpers), desired)
 
 
 def _edits(
@@ -269,7 +277,7 @@ def _edits(
     edited = []
     for obj in changed:
         live_obj = live if obj is main else inputs.helpers.get(mark(obj))
-        if paths := _edited(obj, live_obj, inputs.ignored, inputs.admission):
+        if paths := _edited_paths(obj, live_obj, inputs.ignored, inputs.admission):
             edited.append((obj, paths))
     return tuple(edited)
 
@@ -310,7 +318,7 @@ def _helpers_before(
     provider: Provider,
     deployment: Deployment,
     schema: Schema,
-    today: Rendered,
+    rendered: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
     live_helpers: dict[Mark, Object],
@@ -327,29 +335,13 @@ def _helpers_before(
         is_same_apply = record is not None and helper_record == replace(
             record, manifest=helper_record.manifest
         )
-        rendered = (
-            base if is_same_apply else earlier_render(provider, deployment, schema, helper_record, today)
+        earlier = (
+            base if is_same_apply else earlier_render(provider, deployment, schema, helper_record, rendered)
         )
-        for obj in rendered.helpers if rendered else ():
+        for obj in earlier.helpers if earlier else ():
             if mark(obj) == helper:
                 manifests[helper] = (record_trust.trusted(helper_record, live, obj).manifest, obj)
     return manifests
-
-
-def _recreate(
-    provider: Provider,
-    deployment: Deployment,
-    record: manifest.Record,
-    desired: Rendered,
-    helpers: tuple[Object, ...],
-) -> str | None:
-    try:
-        before = ModelDeploymentSpec.model_validate(record.spec)
-    except ValidationError:
-        before = deployment.spec
-    if fields := identity_changed(before, deployment.spec):
-        return f"{', '.join(fields)} changed"
-    return provider.recreate(Rendered(manifest.body(record.manifest), helpers), desired)
 
 
 def _applied_helper(obj: Object, live_helpers: dict[Mark, Object]) -> Object:
@@ -360,6 +352,7 @@ def _applied_helper(obj: Object, live_helpers: dict[Mark, Object]) -> Object:
 
 
 def _different(desired: Sequence[Object], live: dict[Mark, Object], admission: Admission) -> list[Object]:
+    """Return the helpers that do not exist, differ from the last apply, or have been changed by others."""
     different = []
     for obj in desired:
         live_helper = live.get(mark(obj))
@@ -376,7 +369,7 @@ def _different(desired: Sequence[Object], live: dict[Mark, Object], admission: A
     return different
 
 
-def _edited(
+def _edited_paths(
     desired: Object, live: Object | None, ignored_differences: Sequence[str], admission: Admission
 ) -> tuple[str, ...]:
     """Return the paths at which someone has changed an object that we want unchanged.

@@ -28,7 +28,7 @@ counts as one value, because a user who may edit the object may write tens of th
 
 
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
-    """Check whether an apply of a dressed object may leave a field that it drops.
+    """Check whether an apply of the object may leave a field that it drops.
 
     This is possible after a reset, or if the manager's entry does not name a dropped field itself. An entry never
     names a part of an atomic list or map, and without the schema this looks like an entry that was cut.
@@ -37,7 +37,7 @@ def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     if before is None:
         return False
     if any(_is_of_a_reset(entry) for entry in live["metadata"].get("managedFields") or ()):
-        # Do not look for these fields in an entry: of a helper, the store has only our own fields.
+        # Do not look for these fields in an entry, because the store keeps only our own fields of a helper.
         return next(_dropped(before, obj, live), None) is not None
     owned = _Owned(managed_fields.owned(live, manager) or {})
     return not all(owned.names(place) for place in _dropped(before, obj, live))

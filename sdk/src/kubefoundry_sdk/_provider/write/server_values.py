@@ -31,6 +31,7 @@ DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "preemptionPolicy": ("PreemptLowerPriority",),
     "procMount": ("Default",),
     "protocol": ("TCP",),
+    "pullPolicy": ("Always", "IfNotPresent"),
     "restartPolicy": ("Always",),
     "schedulerName": ("default-scheduler",),
     "scheme": ("HTTP",),

@@ -84,7 +84,7 @@ def admitted(body: Object, resource: Resource, query: Mapping[str, str], warning
     if not resource.custom:
         _check_types(body, resource)
     dropped: list[str] = []
-    pruned = schemas.prune(body, resource.schema, "", dropped, resource=True)
+    pruned = structural.prune(body, resource.schema, "", dropped, resource=True)
     dropped += [f"metadata.{name}" for name in pruned["metadata"] if name not in structural.OBJECT_META]
     if dropped and not resource.is_complete:
         raise errors.unknown_feature(f"the field {dropped[0]} of the kind {resource.kind}")

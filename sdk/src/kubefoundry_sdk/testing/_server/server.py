@@ -22,10 +22,17 @@ from kubefoundry_sdk.testing._server.writes import Writes, in_version
 
 @dataclass(slots=True)
 class Server:
-    """An API server. `now` returns the current time."""
+    """An API server.
+
+    Attributes:
+        now: Returns the current time.
+        store: The objects.
+        collects: Whether the garbage collector runs.
+    """
 
     now: Callable[[], datetime]
     store: Store = field(default_factory=Store)
+    collects: bool = True
     _pages: dict[str, tuple[str, list[Object]]] = field(default_factory=dict)
     _writes: Writes = field(init=False)
     _deletions: Deletions = field(init=False)
@@ -49,7 +56,7 @@ class Server:
             answer = self._answer(request)
         except Refused as error:
             return Answer(error.code, error.status)
-        if request.method != "GET" and request.query.get("dryRun") != "All":
+        if self.collects and request.method != "GET" and request.query.get("dryRun") != "All":
             collection.collect(self.store, self._time())
         if METADATA_ONLY in request.accept and "metadata" in answer.body and "items" not in answer.body:
             answer.body = {

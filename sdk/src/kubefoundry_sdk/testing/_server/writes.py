@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk.testing import structural
 from kubefoundry_sdk.testing._server import (
     content,
     crds,
@@ -192,7 +193,7 @@ class Writes:
         managed = self._managed(target)
         merged = managed.apply(live or target.resource.empty, applied, manager, self.now(), force=force)
         empty = {name for name, value in merged["metadata"].items() if value in ({}, [])}
-        merged = schemas.prune(merged, target.resource.schema, "", [], resource=True)
+        merged = structural.prune(merged, target.resource.schema, "", [], resource=True)
         try:
             new = content.completed(merged, target.resource)
         except content.Undecodable as error:
@@ -282,7 +283,7 @@ def _applied(target: Target, request: Request) -> Object:
     place(applied["metadata"], target)
     check_name(applied["metadata"], target)
     unknown: list[str] = []
-    schemas.prune(applied, target.resource.schema, "", unknown, resource=True)
+    structural.prune(applied, target.resource.schema, "", unknown, resource=True)
     wrong = merging.check(applied, target.resource.type)
     if unknown and not target.resource.is_complete and all(merging.UNDECLARED in text for text in wrong):
         raise errors.unknown_feature(f"the field {unknown[0]} of the kind {target.resource.kind}")

@@ -1,0 +1,72 @@
+"""The engine of a ModelDeployment whose spec names none: the provider uses the selected one, and restores a lost one.
+
+Once the provider holds the model, it alone knows which engine serves, so nobody else selects one then (contract §5).
+"""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api import engine_choice, reasons
+from kubefoundry_sdk._api.engine_args import ENGINES
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.untrusted import part
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import finalizer
+from kubefoundry_sdk._provider.reconcile.report import Stop
+from kubefoundry_sdk._provider.write.manifest import Record
+
+
+def published(
+    live: Object, provider: Provider, record: Record | None, *, is_returned: bool = False
+) -> str | None:
+    """Return `status.provider.engine` as this provider reports it, None if it reports none.
+
+    It is the selected engine. If the status has lost that, it is the engine of the last apply, and the first one that
+    fits if the provider holds the model and has applied nothing.
+
+    Args:
+        live: The ModelDeployment.
+        provider: The provider.
+        record: The record of the last apply, None if there is none.
+        is_returned: Whether another provider was selected, and this one again before it let go. The selected engine
+            may then be that of the other provider, so the engine of the last apply takes precedence.
+    """
+    model = LiveModelDeployment(live)
+    if model.requested_engine or model.provider_name not in (None, provider.name):
+        return None
+    applied = part(record.spec, "engine").get("type") if record else None
+    is_kept = is_returned and applied in ENGINES and finalizer.has(live, provider.name)
+    if not is_kept and (selected := engine_choice.effective_engine(live)):
+        return selected
+    if applied in ENGINES:
+        return str(applied)
+    if not finalizer.has(live, provider.name):
+        return None
+    return engine_choice.first_engine(live.get("spec") or {}, provider.capabilities.engines)
+
+
+def obstacle(live: Object, provider: Provider, engine: str | None, problem: str) -> Stop | None:
+    """Return why the provider cannot run the spec with any engine that it may get, None if it can.
+
+    Args:
+        live: A ModelDeployment whose spec names no engine.
+        provider: The provider.
+        engine: The selected engine, None if there is none yet.
+        problem: Why that engine cannot run the spec; empty if it can.
+    """
+    spec, supported = live.get("spec") or {}, provider.capabilities.engines
+    if engine and finalizer.has(live, provider.name):
+        if not problem:
+            return None
+        message = (
+            f"{problem}. Engine {engine} was selected for this model and stays: revert that edit, or set engine.type "
+            "to another engine"
+        )
+    elif engine_choice.first_engine(spec, supported) is None:
+        why = engine_choice.no_engine_text(spec, supported)
+        message = (
+            f"{provider.title} has no engine for this spec: {why}. Change the spec, or name another provider"
+        )
+    else:
+        return None
+    return Stop(reasons.PROVIDER_COMPATIBLE, "Unsupported", message, failed=True)

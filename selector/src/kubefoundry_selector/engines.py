@@ -1,0 +1,92 @@
+"""The choice of an engine together with a provider, for a spec that names no engine (contract §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import LiveModelDeployment, effective_engine, engine_problems, holders
+from kubefoundry_selector.candidate import Provider, Request, request
+from kubefoundry_selector.select import Decision, Select, preferred_but_down
+from kubefoundry_selector.wording import engine_text, no_engine_text, waiting_for_engine_text
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of a ModelDeployment.
+
+    Attributes:
+        all: One for each engine that may be selected, the preferred one first. If the spec names the engine, it is
+            the only one.
+        unfit: The engines that cannot run the spec, with the reasons.
+    """
+
+    all: tuple[Request, ...]
+    unfit: Mapping[str, str]
+
+
+def requests(
+    deployment: Object, left_out: Mapping[str, str] | None = None, *, reselect: bool = False
+) -> Requests:
+    """Return the requests of a ModelDeployment with a valid spec.
+
+    The selected engine comes first, and alone once the selected provider holds the model, unless the user requests
+    another choice.
+
+    Args:
+        deployment: The ModelDeployment.
+        left_out: The providers that refused it, with their reasons.
+        reselect: Whether the user requests another choice.
+    """
+    live = LiveModelDeployment(deployment)
+    if live.requested_engine:
+        return Requests((request(deployment, left_out),), {})
+    problems = engine_problems(deployment.get("spec") or {})
+    engines = [engine for engine, problem in problems.items() if not problem]
+    selected = effective_engine(deployment)
+    if selected and not reselect:
+        if live.provider_name in holders(deployment):
+            engines = [selected]
+        elif selected in engines:
+            engines = [selected, *(engine for engine in engines if engine != selected)]
+    unfit = {engine: problem for engine, problem in problems.items() if problem}
+    return Requests(tuple(request(deployment, left_out, engine) for engine in engines), unfit)
+
+
+def choose(requests: Requests, registered: Sequence[Provider], choice: Select) -> Decision:
+    """Return the decision for the first engine for which a provider is chosen.
+
+    A less preferred engine waits like a provider of last resort, while a provider of a preferred one has a short
+    outage: otherwise that outage would decide on the engine forever.
+    """
+    passed: list[tuple[Request, Decision]] = []
+    for attempt in requests.all:
+        decision = choice(attempt, registered)
+        if attempt.is_engine_named:
+            return decision
+        if decision.provider is not None:
+            return _waiting(attempt, passed, registered) or _with_engine(requests, attempt, decision, passed)
+        passed.append((attempt, decision))
+    reason, text = (passed[0][1].reason, passed[0][1].text) if passed else ("NoMatchingProvider", "")
+    return Decision(None, reason, no_engine_text(text, [tried.engine for tried, _ in passed], requests.unfit))
+
+
+def _waiting(
+    attempt: Request, passed: Sequence[tuple[Request, Decision]], registered: Sequence[Provider]
+) -> Decision | None:
+    """Return the decision to wait for a provider of a preferred engine, None if there is none to wait for."""
+    for preferred, _ in passed:
+        missed = [down for down in preferred_but_down(preferred, registered) if down.outage == "short"]
+        if missed:
+            text = waiting_for_engine_text(preferred, attempt, missed)
+            return Decision(None, "NoHealthyProviders", text)
+    return None
+
+
+def _with_engine(
+    requests: Requests, attempt: Request, decision: Decision, passed: Sequence[tuple[Request, Decision]]
+) -> Decision:
+    without_provider = [tried.engine for tried, _ in passed]
+    text = f"{decision.text}; {engine_text(attempt.engine, without_provider, requests.unfit)}"
+    return replace(decision, text=text, engine=attempt.engine)

@@ -1,0 +1,1 @@
+"""Measurements of services of providers on a real llama-stack server."""
