@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,46 +15,24 @@ from kubefoundry_cli import adoption, upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.provenance import text
-from kubefoundry_cli.providers import installed, probed
+from kubefoundry_cli.providers import installed
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._provider.contract import PodDefaults, Provider
+from kubefoundry_sdk._provider.contract import PodDefaults
 from kubefoundry_sdk._provider.reconcile.context import read
-from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import GPU
-from support.upstream import PROVIDERS, standin
+from support.left_behind import left_behind, schema_of
+from support.sampled_cases import examples
+from support.upstream import PROVIDERS
 
 POD_DEFAULTS = PodDefaults((("HTTPS_PROXY", "http://proxy.example.com"),), "company-ca/ca.crt")
 
 
-def schema_of(provider: Provider) -> Schema:
-    return provider.upstream.schema or probed(provider, standin(provider.name).document)
-
-
-def left_behind(
-    provider: Provider, schema: Schema, spec: dict[str, Any], written: Callable[[Any], Any] = lambda obj: obj
-) -> tuple[Object, list[Object]]:
-    """The upstream objects of that spec as an eject leaves them, main object first."""
-    blank = {"metadata": {"name": "m", "namespace": "models"}, "kind": provider.upstream.kind}
-    obj = valid(adoption.model(blank, spec))
-    deployment = read(obj)
-    rendered = upstream.rendered(provider, obj, schema)
-    todo = plan(provider, deployment, schema, rendered, None, [])
-    found = []
-    for dressed, bare in zip([todo.main, *todo.helpers], [rendered.main, *rendered.helpers], strict=True):
-        meta = {"name": dressed["metadata"]["name"], "namespace": "models"}
-        meta |= {
-            part: bare["metadata"][part] for part in ("labels", "annotations") if part in bare["metadata"]
-        }
-        found.append(written(copy.deepcopy({**dressed, "metadata": meta})))
-    return found[0], found[1:]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_rendered_objects_are_adopted_without_changes(name: str, data: st.DataObject) -> None:
     provider = installed()[name]

@@ -82,10 +82,11 @@ def _moved(spec: Object, volumes: list[Object], variables: Mapping[str, str], *,
         "spec": _without_first(template.get("spec"), "volumes", number),
         "container": _without_first(template.get("container"), "volumeMounts", number),
     }
-    storage = {"volumes": volumes, **({"offline": True} if offline else {})}
+    model = part(spec, "model")
+    storage = {**part(model, "storage"), "volumes": volumes, **({"offline": True} if offline else {})}
     return {
         **spec,
-        "model": {**part(spec, "model"), "storage": storage},
+        "model": {**model, "storage": storage},
         "env": [item for item in spec["env"] if item["name"] not in variables],
         "podTemplate": moved,
     }

@@ -91,11 +91,13 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
     def distance(candidate: Object) -> Distance:
         return _distance(provider, schema, candidate, live, helpers)
 
-    def values(candidate: Object) -> Leaves | None:
+    def values(candidate: Object) -> tuple[Leaves, int] | None:
+        """Return what would be written, and how much of it is only kept, such as replicas without `scaling`."""
         if distance(candidate).wrong:
             return None
-        objects = compared(provider, schema, candidate, live, helpers).write_plan.objects
-        return upstream.flattened(provider, [manifest.content(item) for item in objects], flags=True)
+        comparison = compared(provider, schema, candidate, live, helpers)
+        objects = [manifest.content(item) for item in comparison.write_plan.objects]
+        return upstream.flattened(provider, objects, flags=True), comparison.unstated
 
     specs = [form for guess in guesses for form in adopted_storage.forms(guess)]
     obj = min((model(live, _named(spec, provider.name)) for spec in specs), key=distance)

@@ -16,6 +16,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from kubefoundry_sdk.testing.structural import violations
 from support import upstream
+from support.sampled_cases import examples
 from support.upstream import UpstreamCRD
 
 PROVIDERS = {
@@ -23,7 +24,7 @@ PROVIDERS = {
     "auto": provider(Settings(provisioning="auto", gpu_instance_type="gpu-1", cpu_instance_type="cpu-8")),
 }
 
-EXAMPLES = settings(max_examples=200, print_blob=True)
+EXAMPLES = settings(max_examples=examples(200), print_blob=True)
 
 
 def servable(spec: Spec, mode: str, schema: Schema, server: str) -> Spec:
@@ -41,7 +42,15 @@ def servable(spec: Spec, mode: str, schema: Schema, server: str) -> Spec:
         return _as_preset(spec, schema)
     if spec["engine"]["type"] == "llamacpp" and server == "aikit":
         spec["model"] = _without(spec["model"], "servedName", "storage")
+    elif _has_refused_storage(spec):
+        spec["model"] = _without(spec["model"], "storage")
     return spec
+
+
+def _has_refused_storage(spec: Spec) -> bool:
+    storage = spec["model"].get("storage", {})
+    has_image = any("image" in volume for volume in storage.get("volumes", ()))
+    return has_image or ("uri" in storage and spec["engine"]["type"] == "llamacpp")
 
 
 def _without(part: Spec, *fields: str) -> Spec:
@@ -94,7 +103,7 @@ def hold(crd: UpstreamCRD, data: DataObject) -> None:
     assert wrong(PROVIDERS[mode], crd, schema, spec) == []
 
 
-@settings(EXAMPLES, max_examples=50)
+@settings(EXAMPLES, max_examples=examples(50))
 @given(data=st.data())
 def test_stand_in_takes_what_is_rendered(data: DataObject) -> None:
     hold(upstream.standin("kaito"), data)

@@ -33,6 +33,7 @@ from kubefoundry_sdk._api.quantity import BYTE, MILLICORE
 from kubefoundry_sdk._api.quantity import parse as parse_quantity
 from kubefoundry_sdk._api.quantity import same as same_quantity
 from kubefoundry_sdk._api.quantity import share as share_of_quantity
+from kubefoundry_sdk._api.volumes import ImageVolume
 from kubefoundry_sdk._provider.reconcile.compatibility import supports as incompatibilities
 from kubefoundry_sdk._provider.refused_fields import refused_fields
 
@@ -47,6 +48,7 @@ __all__ = [
     "EngineContainer",
     "EngineSpec",
     "GpuSpec",
+    "ImageVolume",
     "ItemsLike",
     "LabelValue",
     "ModelDeploymentSpec",

@@ -130,7 +130,7 @@ async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
         manager="user",
     )
     more = [{"op": "add", "path": "/spec/scaling/replicas", "value": 2}]
-    with pytest.raises(ApiError, match=r"engine\.type is required"):
+    with pytest.raises(ApiError, match=r"model\.id is required"):
         await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, more, manager="user")
 
     await api.delete(MODEL_DEPLOYMENTS, name, namespace, uid=patched["metadata"]["uid"])

@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from kubefoundry_sdk._api import engine_args, structure
+from kubefoundry_sdk._api import engine_args, formats, structure
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.names import MODEL_LABEL
 from kubefoundry_sdk._api.rules import VOLUME_SOURCES
@@ -94,13 +94,6 @@ def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
         for name in (*names, *(name.replace("-", "_") for name in names)):
             if name in args:
                 fields[field] = args.pop(name)
-    model: Object = {}
-    if "model.id" in fields:
-        model["id"] = fields["model.id"]
-    else:
-        model["source"] = "custom"
-    if "model.servedName" in fields:
-        model["servedName"] = fields["model.servedName"]
     settings: Object = {"type": engine}
     if (length := fields.get("engine.contextLength")) is not None:
         if length.isdecimal():
@@ -111,7 +104,19 @@ def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
         settings["trustRemoteCode"] = True
     if args:
         settings["args"] = args
-    return {"model": model, "engine": settings}
+    return {"model": _model(fields), "engine": settings}
+
+
+def _model(fields: Mapping[str, str]) -> Object:
+    """Return `model` of a spec. Objects do not have the id of a model in object storage: its name takes the place."""
+    location = fields.get("model.id")
+    named = {"servedName": fields["model.servedName"]} if "model.servedName" in fields else {}
+    if location is None:
+        return {"source": "custom", **named}
+    if not re.fullmatch(formats.S3_URI, location):
+        return {"id": location, **named}
+    last = location.rstrip("/").rsplit("/", 1)[-1]
+    return {"id": named.get("servedName", last), **named, "storage": {"uri": location}}
 
 
 def text(value: Any) -> str:
