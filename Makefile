@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-faults test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release test-monitoring site
+.PHONY: help setup demo demo-llamastack test test-all check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-faults test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release test-monitoring site
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -40,6 +40,9 @@ test: setup ## everything: static checks, Go, unit, integration and upstream run
 	@dev/devcluster/build > /dev/null
 	@dev/devcluster/build helm4 > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs all
+
+test-all: export KUBEFOUNDRY_CASES = all
+test-all: test ## as make test, with all generated cases instead of a sample; twice the time
 
 check: setup ## static checks and unit tests, in a minute: before each commit
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs check

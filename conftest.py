@@ -9,7 +9,12 @@ from hypothesis import HealthCheck, settings
 from kubefoundry_local.child_processes import launch_with
 from support.preloaded import client
 
-pytest_plugins = ["support.worker_groups", "support.kubernetes_version", "support.measured_tests"]
+pytest_plugins = [
+    "support.worker_groups",
+    "support.kubernetes_version",
+    "support.measured_tests",
+    "support.sampled_cases",
+]
 
 # The same examples in every run, and none is too slow: how long one takes says more of the machine than of the code.
 # `pytest --hypothesis-profile=search` looks for others.

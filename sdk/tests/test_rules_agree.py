@@ -11,6 +11,7 @@ from kubefoundry_sdk._api import crd, structure, validation
 from kubefoundry_sdk._api.rules import RULES
 from support.crd_rules import broken
 from support.refused_specs import REFUSED, Refused
+from support.sampled_cases import examples
 from support.schema_values import values
 
 SCHEMA: dict[str, Any] = crd.model_deployments()["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
@@ -25,7 +26,7 @@ def _by_python(spec: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(values(SCHEMA))
 def test_python_and_cel_break_the_same_rules(spec: dict[str, Any]) -> None:
     assert _by_python(spec) == sorted(broken(validation.default(spec), SCHEMA))
@@ -37,7 +38,7 @@ def test_cel_refuses_what_the_table_says(refused: Refused) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(values(SCHEMA, odd=True))
 def test_our_reading_of_the_schema_is_that_of_json_schema(spec: Any) -> None:
     stored = structure.defaulted(spec, SCHEMA)

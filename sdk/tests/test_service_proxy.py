@@ -24,6 +24,7 @@ from kubefoundry_sdk._cluster.transport import REQUESTS
 from kubefoundry_sdk._provider.contract import Endpoint
 from kubefoundry_sdk._provider.health import completion, models_endpoint
 from kubefoundry_sdk._provider.health.models_endpoint import KeyRequired, NoModels
+from support.sampled_cases import examples
 
 WORDS: Final = "words-of-the-tenant"
 FORGED: Final[dict[str, Any]] = {
@@ -121,7 +122,7 @@ def counted() -> float:
     return sum(sample.value for metric in REQUESTS.collect() for sample in metric.samples)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(answers())
 async def test_hostile_response_is_bounded_and_not_quoted(answer: Callable[[], web.Response]) -> None:
     plane = Plane(answer)

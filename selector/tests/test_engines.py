@@ -15,6 +15,7 @@ from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_selector import Choice, keep_or_choose
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule
 from kubefoundry_selector.decision import announcement, decide, is_undecided
+from support.sampled_cases import examples
 from support.selections import Deployment, offered
 
 GPU: Final[dict[str, Any]] = {"model": {"id": "org/model"}, "resources": {"gpu": {"count": 1}}}
@@ -24,6 +25,9 @@ CONDITIONS: Final = ("true", "spec.engine.type == 'sglang'", "spec.engine.type !
 """Conditions of rules that all, one, and some engines match."""
 
 ENGINE_SETS: Final = [set(some) for size in (1, 2) for some in combinations(ENGINES, size)] + [set(ENGINES)]
+
+
+HISTORIES = examples(400)
 
 
 def provider(
@@ -104,7 +108,7 @@ EDITS: Final = (GPU, {**GPU, "scaling": {"replicas": 2}}, {**GPU, "resources": {
 def test_selected_engine_never_changes_by_itself() -> None:
     """Histories of edits, restarts and changed registrations of a model that a provider holds."""
     random, kept = Random(16), 0
-    for _ in range(400):
+    for _ in range(HISTORIES):
         deployment = Deployment(GPU)
         engines = random.choice(ENGINE_SETS)
         deployment.turn(provider("a", sorted(engines)), provider("b", ["vllm"], priority=-5))
@@ -121,7 +125,7 @@ def test_selected_engine_never_changes_by_itself() -> None:
             deployment.turn(*others[: random.choice((1, 2))])
             assert selection(deployment) == before
             kept += 1
-    assert kept == 2000
+    assert kept == 5 * HISTORIES
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -30,6 +30,7 @@ from kubefoundry_sdk._functions import messages
 from kubefoundry_sdk._functions.client import Client
 from kubefoundry_sdk._functions.main import described as described_by
 from kubefoundry_sdk.testing import deployment, specs
+from support.sampled_cases import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = runpy.run_path(str(ROOT / "docs" / "functions_schema.py"))
@@ -77,7 +78,7 @@ def test_functions_schema_is_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(spec=specs())
 def test_every_generated_spec_fits_the_request(spec: dict[str, Any]) -> None:
     request = {
@@ -94,6 +95,7 @@ def test_every_generated_spec_fits_the_request(spec: dict[str, Any]) -> None:
 
 RECORDER = """
 import json, sys
+from support.sampled_cases import examples
 results = json.loads(sys.argv[1])
 for raw in sys.stdin:
     request = json.loads(raw)

@@ -21,6 +21,7 @@ from kubefoundry_sdk._functions.main import command, described, installed
 from kubefoundry_sdk._functions.messages import Settings
 from kubefoundry_sdk.testing import deployment, specs
 from kubefoundry_widgets.provider import provider as widgets
+from support.sampled_cases import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = ROOT / "examples" / "functions"
@@ -76,7 +77,9 @@ def test_example_of_functions_passes_the_kit(program: str, capsys: pytest.Captur
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", LANGUAGES, indirect=True)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None), image=st.booleans())
 def test_example_renders_as_the_python_one(provider: Provider, spec: dict[str, Any], image: bool) -> None:
     model, python = (

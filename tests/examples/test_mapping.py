@@ -23,6 +23,7 @@ from kubefoundry_sdk._functions.mapping import document, expression, template, v
 from kubefoundry_sdk._functions.mapping.provider import load
 from kubefoundry_sdk.testing import deployment, specs
 from kubefoundry_widgets.provider import provider as widgets
+from support.sampled_cases import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPPINGS = ROOT / "examples" / "mapping"
@@ -71,7 +72,7 @@ def without_empty(value: Any) -> Any:
     return [without_empty(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None), image=st.booleans())
 def test_widget_mapping_renders_as_the_python_one(spec: dict[str, Any], image: bool) -> None:
     model = deployment({**spec, **({"image": "example.com/mine:2"} if image else {})})
@@ -93,7 +94,7 @@ def test_widget_mapping_renders_as_the_python_one(spec: dict[str, Any], image: b
         assert (mine.main, mine.image) == (without_empty(other.main), other.image)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None))
 def test_kserve_mapping_renders_as_the_python_one(spec: dict[str, Any]) -> None:
     model, python = deployment(spec), kserve()

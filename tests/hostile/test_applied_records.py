@@ -114,6 +114,7 @@ def tampered(obj: Object, path: tuple[str | int, ...], odd: Any, *, agree: bool)
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_edit_is_planned_or_refused(name: str, edit: str) -> None:

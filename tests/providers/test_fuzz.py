@@ -30,6 +30,7 @@ from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
+from support.sampled_cases import examples
 
 PROVIDERS: Mapping[str, Provider] = {
     "kaito": kaito(KaitoSettings()),
@@ -149,7 +150,7 @@ OVERRIDES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(seed=SEEDS)
 def test_every_status_is_observed(name: str, seed: int) -> None:
     managed = [{"manager": "kuberay-provider", "time": "x"}]
@@ -172,7 +173,7 @@ def test_every_status_is_observed(name: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
 @pytest.mark.parametrize("name", PROVIDERS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(seed=SEEDS)
 def test_every_spec_is_rendered_or_refused(name: str, engine: str, seed: int) -> None:
     """Render specs that the CRD accepts: overrides may hold any value, args any text."""

@@ -234,6 +234,7 @@ def assert_complete(main: Object) -> None:
             assert MOUNT in mounts
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", ["direct", "kaito", "kuberay", "dynamo"])
 def test_edits_keep_the_settings_of_the_first_write(name: str, seed: int) -> None:

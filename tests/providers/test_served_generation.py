@@ -37,6 +37,7 @@ def untrue(world: World) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(HISTORIES))
 @pytest.mark.parametrize("provider", PROVIDERS)
 @simulated

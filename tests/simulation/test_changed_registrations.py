@@ -68,6 +68,7 @@ def registration(it: Cluster) -> Object:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_changed_registration_is_reported_and_heals(name: str) -> None:
     subresource, change, part = CHANGES[name]

@@ -57,6 +57,7 @@ def calm() -> list[Object]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "change"), CASES)
 def test_changed_status_is_reported_and_heals(name: str, change: str, calm: list[Object]) -> None:
     writer = WRITERS[name]
@@ -111,6 +112,7 @@ def test_message_names_a_changed_status_of_a_provider(change: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 def test_report_of_a_cut_message_ends_when_a_short_one_fits() -> None:
     """The report makes the message longer, so that the webhook cuts the report."""
 

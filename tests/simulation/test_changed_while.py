@@ -125,6 +125,7 @@ def played(name: str, writer: Writer, state: str, webhook: Webhook | None) -> Ob
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "state", "change"), CASES)
 def test_changed_status_heals_in_each_state(name: str, state: str, change: str) -> None:
     writer = WRITERS[name]

@@ -164,6 +164,7 @@ def _undisturbed(state: str, provider: str | None) -> Course:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("erased", ERASURES)
 @pytest.mark.parametrize("provider", CHOICES)
 @pytest.mark.parametrize("state", LIVES)
@@ -174,6 +175,7 @@ def test_erased_status_is_restored_in_each_state(state: str, provider: str | Non
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sample", range(SAMPLES))
 @pytest.mark.parametrize("provider", CHOICES)
 @pytest.mark.parametrize("state", LIVES)
@@ -209,6 +211,7 @@ def _forge(actions: Actions, place: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("erased", EMPTIED)
 @pytest.mark.parametrize("place", FORGED)
 @pytest.mark.parametrize("provider", CHOICES)
@@ -240,6 +243,7 @@ def test_forged_finalizer_takes_no_emptied_model(provider: str | None, place: st
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("provider", CHOICES)
 @pytest.mark.parametrize("state", [state for state in LIVES if state != "outlived"])
 def test_emptied_status_keeps_provider_when_all_restart(state: str, provider: str | None) -> None:

@@ -113,6 +113,8 @@ def _needs_cluster(item: pytest.Item) -> bool:
 
 def _rank(item: pytest.Item) -> int:
     """Return the rank of a test. Long tests come first: suites, then tests that mostly wait and need few cores."""
+    if item.get_closest_marker("first"):
+        return -1
     if not _needs_cluster(item):
         return 3
     if group(item) in SHARED:

@@ -36,12 +36,13 @@ from kubefoundry_sdk.testing.fields import IMAGES
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from kubefoundry_simulators.cluster import connect
 from kubefoundry_simulators.webhooks import Webhooks, serve
+from support.sampled_cases import examples
 from support.upstream import UpstreamCRD, crds, requires_shared
 from support.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
 
-OBJECTS = 20
+OBJECTS = examples(20)
 """Objects created for each release and version (docs/compatibility.md)."""
 
 POD_DEFAULTS = PodDefaults((("HTTPS_PROXY", "http://proxy.example.com"),), "company-ca/ca.crt")

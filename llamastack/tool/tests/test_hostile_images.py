@@ -63,6 +63,7 @@ def test_install_refuses_variants_of_hostile_image(
 
 
 @pytest.mark.accept("HP-4", "HP-8")
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*IMAGES, *IMAGE_VARIANTS, *UNFIT])
 def test_lint_agrees_with_install_on_hostile_image(tmp_path: Path, name: str) -> None:
     case = {**IMAGES, **IMAGE_VARIANTS, **UNFIT}[name]

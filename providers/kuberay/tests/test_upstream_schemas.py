@@ -16,6 +16,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.fields import MODEL_IDS, SERVED_NAMES
 from kubefoundry_sdk.testing.generated import deployment, specs
 from kubefoundry_sdk.testing.structural import violations
+from support.sampled_cases import examples
 from support.upstream import UpstreamCRD, crds, requires_shared, schema, standin
 
 HEADS = st.fixed_dictionaries(
@@ -48,13 +49,13 @@ def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
 @pytest.mark.upstream
 @requires_shared
 @pytest.mark.parametrize("crd", crds("kuberay"), ids=str)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(spec=SPECS)
 def test_real_crds_take_what_is_rendered(crd: UpstreamCRD, spec: dict[str, Any]) -> None:
     assert refused(spec, crd) == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(spec=SPECS)
 def test_stand_in_takes_what_is_rendered(spec: dict[str, Any]) -> None:
     assert refused(spec, standin("kuberay")) == []

@@ -26,10 +26,11 @@ from kubefoundry_sdk.testing.fields import IMAGES
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from support.kubernetes_version import at_least
 from support.pods import account
+from support.sampled_cases import examples
 
 pytestmark = pytest.mark.integration
 
-OBJECTS = 150
+OBJECTS = examples(150)
 """ModelDeployments that are generated; each is a Deployment, a Service and a pod."""
 
 DIRECT = provider(Settings())
