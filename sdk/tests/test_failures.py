@@ -69,7 +69,7 @@ def test_delay_doubles_up_to_its_limit() -> None:
 def test_retry_waits_for_retry_after_up_to_the_longest_delay(asked: float, delay: float) -> None:
     error = ApiError(429, "TooManyRequests", "later", retry_after=asked)
 
-    assert note(Failures(), error, 0.0)[1] == delay
+    assert delay <= note(Failures(), error, 0.0)[1] <= delay * 1.2
 
 
 def test_server_that_always_asks_for_a_second_is_asked_less() -> None:
@@ -78,7 +78,7 @@ def test_server_that_always_asks_for_a_second_is_asked_less() -> None:
 
     delays = [note(failures, error, 0.0)[1] for _ in range(12)]
 
-    assert delays[0] == 1.0
+    assert 1.0 <= delays[0] <= 1.2
     assert min(delays[9:]) >= FAULT_DELAY * 0.8
 
 

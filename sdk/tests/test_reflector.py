@@ -246,3 +246,30 @@ async def test_quiet_watch_is_resumed_without_a_warning(
     assert requests == ["list", "5", "list", "5", "list", "5", "list"]
     assert sink.seen == [("all",)]
     assert [entry.message for entry in caplog.records if entry.name == reflector.__name__] == []
+
+
+@pytest.mark.parametrize("code", [302, 404, 405, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("body", ["", "<html>", "{}"])
+@pytest.mark.parametrize("is_watch", [False, True])
+async def test_reflector_waits_as_a_load_balancer_asks(
+    code: int, body: str, is_watch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "BACKOFF", (0.001,))
+    times: list[float] = []
+    repeated = asyncio.Event()
+
+    def answer(asked: Asked) -> web.Response:
+        if is_watch and not times and "watch" not in asked.query:
+            return listing(version="5")
+        times.append(asyncio.get_running_loop().time())
+        if len(times) > 1:
+            repeated.set()
+        return web.Response(status=code, text=body, headers={"Retry-After": "0.1", "Location": "/"})
+
+    async with wire(answer) as api:
+        task = asyncio.create_task(reflect(api.client, MODELS, Sink()))
+        async with asyncio.timeout(SECONDS):
+            await repeated.wait()
+        task.cancel()
+
+    assert times[1] - times[0] >= 0.1

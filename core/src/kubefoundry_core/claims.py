@@ -337,8 +337,7 @@ def _same(claims: list[Claim], others: list[Claim]) -> bool:
 def _delay(failures: int, refused: _Refused) -> float:
     if refused.error is None:
         return min(backoff.spread(backoff.OBJECT.after(failures)), refused.longest)
-    retry_after = refused.error.retry_after if isinstance(refused.error, ApiError) else None
-    return max(backoff.delay(failures, refused.error), retry_after or 0.0)
+    return backoff.delay(failures, refused.error)
 
 
 def _named(claim: Claim) -> str:

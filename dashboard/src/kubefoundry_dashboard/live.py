@@ -21,6 +21,7 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.reflector import ON_TIME
+from kubefoundry_sdk._cluster.retry import requested, wait
 
 routes = web.RouteTableDef()
 
@@ -32,6 +33,9 @@ LASTS: Final = 300
 
 AGAIN: Final = 1.0
 """Seconds between two requests to an API server that does not answer."""
+
+LONGEST_WAIT: Final = 60.0
+"""The longest `Retry-After` in seconds that is obeyed: the page shows no change meanwhile."""
 
 REFUSED: Final = 30.0
 """Seconds until the next attempt if watching is forbidden."""
@@ -107,26 +111,25 @@ async def watch_models(
         await asyncio.sleep(AGAIN)
     except Unreachable as error:
         yield "trouble", of(error, "watch ModelDeployments").message
-        await _until_answered(client)
+        await _until_answered(client, error)
     except ApiError as error:
         if not error.gone:
             yield "trouble", of(error, "watch ModelDeployments").message
-            await asyncio.sleep(REFUSED if error.code in (401, 403) else AGAIN)
+            await asyncio.sleep(wait(REFUSED if error.code in (401, 403) else AGAIN, error, LONGEST_WAIT))
     yield "stale", ""
 
 
-async def _until_answered(client: Client) -> None:
-    """Return once the API server answers again."""
+async def _until_answered(client: Client, failure: ApiError | Unreachable) -> None:
+    """Return once the API server answers again. `failure` is the last failed request."""
+    await asyncio.sleep(requested(failure, LONGEST_WAIT))
     while True:
         try:
             await client.read("/version")
-        except Unreachable:
-            await asyncio.sleep(AGAIN)
-        except ApiError as error:
+        except (ApiError, Unreachable) as error:
             # A refusal is an answer, too. A server that starts returns 500 and 503.
-            if error.code < 500:
+            if isinstance(error, ApiError) and error.code < 500 and error.code != 429:
                 return
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(wait(AGAIN, error, LONGEST_WAIT))
         else:
             return
 

@@ -16,6 +16,7 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import say
 from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster import retry
 from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
 
 STATES: Final = {"ready": "ready", "deleted": "deleted", "condition=Ready": "ready", "delete": "deleted"}
@@ -151,8 +152,8 @@ async def _change(session: Session, obj: Object) -> None:
                 return
     except Silent:
         return
-    except Unreachable:
-        await asyncio.sleep(AGAIN)
+    except Unreachable as error:
+        await asyncio.sleep(retry.wait(AGAIN, error))
     except ApiError as error:
         if not error.gone:
             raise of(error, f"watch ModelDeployment '{meta['name']}'") from error

@@ -188,7 +188,15 @@ class Repeated(ApiError):
 
 
 class Unreachable(Exception):
-    """No usable response: refused, lost, timed out, or content that no API server sends. Names the request."""
+    """No usable response: refused, lost, timed out, or content that no API server sends. Names the request.
+
+    Attributes:
+        retry_after: Seconds that a server in between asks to wait, if it does.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ForeignAnswer(Unreachable):
@@ -198,8 +206,8 @@ class ForeignAnswer(Unreachable):
         code: The HTTP status if it is an error, otherwise 0.
     """
 
-    def __init__(self, message: str, code: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, code: int = 0, *, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after=retry_after)
         self.code = code
 
 

@@ -16,6 +16,7 @@ from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
 from kubefoundry_sdk._cluster.listing import complete_list
+from kubefoundry_sdk._cluster.retry import spread, wait
 from kubefoundry_sdk._cluster.skipped import skipped
 
 log = logging.getLogger(__name__)
@@ -151,14 +152,14 @@ class _Reflection:
                 await self._list_after_gap()
                 await self._follow()
                 self.failures = 0
-                delay = BACKOFF[0]
+                delay = spread(BACKOFF[0])
             except ApiError as error:
                 self.tried(error)
                 delay = self._after_refusal(error)
             except Unreachable as error:
                 self.tried(error)
                 delay = self._after_broken_connection(error)
-            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
+            await asyncio.sleep(delay)
 
     async def _list_after_gap(self) -> None:
         """Replace the sink's objects, unless the watch can be resumed where it ended."""
@@ -208,7 +209,7 @@ class _Reflection:
     def _after_refusal(self, error: ApiError) -> float:
         """Choose the next step after an error of the server, and return the seconds until it."""
         if self.refused and error.code == 403:
-            delay = REFUSED[min(self.forbidden, len(REFUSED) - 1)]
+            delay = wait(REFUSED[min(self.forbidden, len(REFUSED) - 1)], error, BLIND)
             if self.forbidden == 1:
                 log.warning("%s are skipped, watching them is forbidden: %s", self.kind.plural, error)
                 self.version = ""
@@ -217,7 +218,7 @@ class _Reflection:
             return delay
         if error.code not in PASSING or self.failures:
             self.version = ""
-        delay = max(min(error.retry_after or 0, BLIND), self._backoff())
+        delay = self._backoff(error)
         _log_failure(self.kind, error, self.failures)
         self.failures += 1
         return delay
@@ -227,7 +228,7 @@ class _Reflection:
         # After a silence longer than the time-out, this process itself was frozen, and anything may have happened.
         waited = asyncio.get_running_loop().time() - self.last_event_at
         self.silent = isinstance(error, Silent) and waited <= SILENCE + ON_TIME
-        delay = self._backoff()
+        delay = self._backoff(error)
         if self.silent:
             # Normal for a kind without changes, as Events have no bookmarks. `_went_back` checks for a restored
             # server.
@@ -238,8 +239,8 @@ class _Reflection:
         self.failures += 1
         return delay
 
-    def _backoff(self) -> float:
-        return BACKOFF[min(self.failures, len(BACKOFF) - 1)]
+    def _backoff(self, error: ApiError | Unreachable) -> float:
+        return wait(BACKOFF[min(self.failures, len(BACKOFF) - 1)], error, BLIND)
 
     def _watch(self, version: str, seconds: int) -> AsyncIterator[Object]:
         return self.client.watch(

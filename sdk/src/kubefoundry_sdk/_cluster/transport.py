@@ -305,7 +305,8 @@ def _no_response(error: Exception, request: str) -> Unreachable:
         # The URL of the request is the proxy's, without the user and the password.
         proxy = error.request_info.real_url.origin()
         return ForeignAnswer(
-            f"{request}: the proxy {proxy} does not connect to the API server: {error.status} {error.message}"
+            f"{request}: the proxy {proxy} does not connect to the API server: {error.status} {error.message}",
+            retry_after=_retry_after(error.headers or {}),
         )
     return Unreachable(f"{request}: {str(error) or type(error).__name__}")
 
@@ -316,12 +317,14 @@ async def _check(response: aiohttp.ClientResponse, request: str) -> None:
         raise await _refusal(response, request)
     if response.status >= 300:
         raise ForeignAnswer(
-            f"{request}: the response is a redirect ({response.status}), which is not followed"
+            f"{request}: the response is a redirect ({response.status}), which is not followed",
+            retry_after=_retry_after(response.headers),
         )
 
 
 async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError | ForeignAnswer:
     raw = await _read(response, ERROR) or b""
+    after = _retry_after(response.headers)
     try:
         body = decode(raw)
     except Unreadable:
@@ -334,9 +337,13 @@ async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError |
         return ForeignAnswer(
             f"{request}: the response is a {response.status} ({kind}) that no API server sends{text}",
             response.status,
+            retry_after=after,
         )
-    after = seconds(response.headers.get("Retry-After"))
     return ApiError.from_status(response.status, body, retry_after=after, request=request)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    return seconds(headers.get("Retry-After"))
 
 
 def _is_of_api_server(response: aiohttp.ClientResponse, body: Any) -> bool:

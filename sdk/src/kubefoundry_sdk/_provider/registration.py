@@ -13,6 +13,7 @@ from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.reasons import REGISTRATION_APPLIED, UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.retry import wait
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
@@ -76,19 +77,16 @@ class Registration:
                     registered = not self._changed[""]
                 if self._upstream.listed:
                     await self._report()
-                wait, failures = self._interval, 0
-            except ApiError as error:
-                # If an administrator deleted the registration, register again, because the provider is running.
-                registered = registered and not error.not_found
+                pause, failures = self._interval, 0
+            except (ApiError, Unreachable) as error:
+                if isinstance(error, ApiError) and error.not_found:
+                    # An administrator deleted the registration. Register again, because the provider is running.
+                    registered = False
                 failures += 1
-                wait = max(error.retry_after or 0.0, DELAYS.after(failures))
-                log.warning("registration failed, retrying", extra=logs.values(error=str(error)))
-            except Unreachable as error:
-                failures += 1
-                wait = DELAYS.after(failures)
+                pause = wait(DELAYS.after(failures), error)
                 log.warning("registration failed, retrying", extra=logs.values(error=str(error)))
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(pause):
                     await self._poked.wait()
             except TimeoutError:
                 pass

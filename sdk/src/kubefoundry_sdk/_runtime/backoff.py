@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.retry import spread, wait
+
+__all__ = ["FAULT_DELAY", "OBJECT", "OUTAGE_DELAY", "Backoff", "delay", "spread"]
 
 DOUBLINGS: Final = 12
 """Failures in a row that are counted: a delay is at its maximum by then. A float overflows at 1,025."""
@@ -45,18 +47,13 @@ _OUTAGE: Final = (502, 503, 504)
 
 
 def delay(failures: int, error: Exception) -> float:
-    """Return the spread seconds until the next attempt on an object.
+    """Return the spread seconds until the next attempt on an object, at least those that the server asks for.
 
     Args:
         failures: how many attempts failed in a row, this one included.
         error: the last failure.
     """
-    return spread(min(OBJECT.after(failures), _longest(error)))
-
-
-def spread(seconds: float) -> float:
-    """Return the seconds, up to a fifth more or less, so that objects that failed together do not retry together."""
-    return seconds * random.uniform(0.8, 1.2)
+    return wait(min(OBJECT.after(failures), _longest(error)), error, OBJECT.last)
 
 
 def _longest(error: Exception) -> float:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api.kinds import LEASES, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.retry import requested
 from kubefoundry_sdk._runtime import logs, wall_clock
 from kubefoundry_sdk._runtime.refusals import Obstacle, obstacle
 
@@ -124,6 +125,7 @@ class Holder:
                 if failures in (0, 10) or failures % 100 == 99:
                     log.warning("acquiring lease failed, retrying", extra=self._values(error=str(error)))
                 failures += 1
+                pause = max(RETRY, requested(error, DURATION))
             await asyncio.sleep(pause)
 
     def _values(self, **more: str) -> dict[str, dict[str, Any]]:

@@ -10,12 +10,16 @@ from typing import Final
 
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.retry import wait
 from kubefoundry_sdk._runtime import logs
 
 log = logging.getLogger(__name__)
 
 WAITS: Final = (0.5, 1.0, 2.0, 5.0)
 """Seconds between checks for the API server at the start."""
+
+LONGEST_WAIT: Final = 60.0
+"""The longest wait between two checks in seconds, even if a server asks for more."""
 
 SETTLES: Final = 30.0
 """Seconds after which refusals of an API server that was not reachable count: a server that has just started has
@@ -31,7 +35,8 @@ class _StartProblem:
     """Why the API server cannot be used yet. `final`: whether the reason shows that waiting cannot help."""
 
     text: str
-    final: bool
+    error: ApiError | Unreachable
+    final: bool = False
 
 
 async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
@@ -50,7 +55,7 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
         waiting_for(problem.text)
         if waited in (0, 10) or waited % 100 == 99:
             log.warning("cannot start yet, waiting", extra=logs.values(problem=problem.text))
-        await asyncio.sleep(WAITS[min(waited, len(WAITS) - 1)])
+        await asyncio.sleep(wait(WAITS[min(waited, len(WAITS) - 1)], problem.error, LONGEST_WAIT))
         waited += 1
 
 
@@ -62,11 +67,11 @@ async def _find_problem(client: Client, needs: str) -> _StartProblem | None:
     try:
         await client.read(f"/apis/{needs}")
     except Unreachable as error:
-        return _StartProblem(f"the API server {client.server} does not answer: {error}", final=False)
+        return _StartProblem(f"the API server {client.server} does not answer: {error}", error)
     except ApiError as error:
         if error.not_found:
             text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
-            return _StartProblem(text, final=True)
+            return _StartProblem(text, error, final=True)
         text = f"the API server refused the request: {error.message or error}"
-        return _StartProblem(text, final=error.code == 401)
+        return _StartProblem(text, error, final=error.code == 401)
     return None

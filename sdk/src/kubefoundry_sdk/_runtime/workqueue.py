@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import Final
 
 from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Repeated, Unreachable
+from kubefoundry_sdk._cluster.retry import requested
 from kubefoundry_sdk._runtime import backoff, logs, metrics, traces
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 from kubefoundry_sdk._runtime.store import Key
@@ -212,17 +213,17 @@ class WorkQueue:
             again = await self._reconcile(key)
         except ApiError as error:
             # A conflict may mean that the object has changed, and its watch event is on the way, but not always.
-            self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
+            self._retry(key, error, "conflict" if error.conflict else "api")
             if _is_notable(error, self._failures[key]):
                 self._failed(key, error)
         except Fenced:
             # The task that runs this queue is about to be cancelled, because the Lease is lost.
             self.add_after(key, backoff.OBJECT.first)
         except Unreachable as error:
-            self._retry(key, error, None, "unreachable")
+            self._retry(key, error, "unreachable")
         except Exception as error:
             log.exception("internal error")
-            self._retry(key, error, None, "internal")
+            self._retry(key, error, "internal")
             self._failed(key, error)
         else:
             self._failures.pop(key, None)
@@ -233,13 +234,11 @@ class WorkQueue:
         finally:
             metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
 
-    def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
+    def _retry(self, key: Key, error: Exception, kind: str) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        # Retry-After is only a lower bound. Otherwise a server that always asks for one second would get a request a
-        # second.
-        delay = max(backoff.delay(failures, error), retry_after or 0.0)
+        delay = backoff.delay(failures, error)
         # The event after a conflict causes a reconcile at once.
-        hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
+        hold = max(requested(error), 0.0 if kind == "conflict" else min(delay, HOLD))
         self._blocked_until[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
         self._errors.inc()

@@ -93,14 +93,9 @@ def _is_transient(error: Exception) -> bool:
 
 def _delay(count: int, error: Exception) -> float:
     """Return the seconds until the retry after that many failures in a row."""
-    delay = backoff.delay(count, error)
-    if not isinstance(error, ApiError):
-        return delay
-    if not _is_transient(error):
+    if isinstance(error, ApiError) and not _is_transient(error):
         return backoff.OBJECT.last
-    # Wait at least as long as the back-off. A server that always asks for one second would otherwise get a request
-    # each second.
-    return max(delay, min(error.retry_after or 0.0, backoff.OBJECT.last))
+    return backoff.delay(count, error)
 
 
 class Removal:
@@ -119,7 +114,7 @@ class Removal:
         """Note a failure. Return the seconds until the next request."""
         self.failures = self.failures + 1 if self._objects == tuple(objects) else 1
         self._objects = tuple(objects)
-        delay = max(backoff.delay(self.failures, error), error.retry_after or 0.0)
+        delay = backoff.delay(self.failures, error)
         self._due = now + delay
         return delay
 

@@ -18,6 +18,7 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.permission import may
 from kubefoundry_sdk._cluster.reflector import Sink, reflect
+from kubefoundry_sdk._cluster.retry import wait
 from kubefoundry_sdk._cluster.skipped import skipped
 from kubefoundry_sdk._provider.upstream_kind import Operator
 from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
@@ -183,26 +184,19 @@ class OperatorWatch:
         """Follow the objects once that is permitted. `name` is their name; empty for any."""
         denied = 0
         for delay in chain(PERMISSION_CHECKS, repeat(PERMISSION_CHECKS[-1])):
-            permitted = await self._permitted(kind, name)
-            if permitted:
-                break
-            if permitted is not None:
-                denied += 1
+            try:
+                if await may(self._client, "watch", kind, name):
+                    break
+            except (ApiError, Unreachable) as error:
+                about = logs.values(operator=f"{kind.kind} {name}", error=str(error))
+                log.info("cannot check whether an operator may be watched", extra=about)
+                await asyncio.sleep(wait(delay, error))
+                continue
+            denied += 1
             if denied == DENIALS:
                 refused()
             await asyncio.sleep(delay)
         await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
-
-    async def _permitted(self, kind: Kind, name: str) -> bool | None:
-        """Check whether a watch is permitted; None if there was no answer."""
-        try:
-            return await may(self._client, "watch", kind, name)
-        except (ApiError, Unreachable) as error:
-            log.info(
-                "cannot check whether an operator may be watched",
-                extra=logs.values(operator=f"{kind.kind} {name}", error=str(error)),
-            )
-            return None
 
     def _evaluate(self) -> None:
         if not self._trusted.is_known:
