@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ from kubefoundry_sdk._runtime import logs, traces
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from support.trace_collector import Collector, Span, trace_collector
+from support.waiting import SECONDS
 
 MODEL: dict[str, Any] = {
     "kind": "ModelDeployment",
@@ -177,3 +179,34 @@ def test_invalid_variable_is_logged_and_stops_nothing(
     [record] = caplog.records
     assert record.getMessage() == "spans are not exported, because a variable of OpenTelemetry is invalid"
     assert not traces.are_exported()
+
+
+@pytest.mark.parametrize("status", [200, 400, 500, 503])
+@pytest.mark.parametrize("compression", ["identity", "gzip"])
+async def test_endless_answer_of_collector_is_not_read(
+    status: int, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, sent = asyncio.Event(), 0
+    piece = gzip.compress(bytes(2**20)) if compression == "gzip" else bytes(2**16)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} x\r\nContent-Encoding: {compression}\r\n\r\n".encode())
+        try:
+            while sent < 2**26:
+                writer.write(piece)
+                sent += len(piece)
+                await writer.drain()
+        except ConnectionError:
+            closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+        await spans_of(Collector(""), "core", read_model)
+        async with asyncio.timeout(SECONDS):
+            await closed.wait()
+
+    assert sent < 2**26

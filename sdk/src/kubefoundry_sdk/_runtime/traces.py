@@ -21,6 +21,7 @@ from kubefoundry_sdk._runtime import logs
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, SpanContext, Tracer
+    from requests import Session
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,12 @@ ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_EN
 """Variables of OpenTelemetry that name the collector. Spans are exported if one of them is set."""
 
 DISABLED: Final = "OTEL_SDK_DISABLED"
+
+SESSIONS: Final = (
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_TRACES_CREDENTIAL_PROVIDER",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+)
+"""Variables of OpenTelemetry that name an entry point, which makes the exporter's session."""
 
 LAST: Final = 2.0
 """Seconds for which a process that ends waits for the collector."""
@@ -95,8 +102,23 @@ def _exporting(attributes: Mapping[str, str]) -> TracerProvider:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=_session())))
     return provider
+
+
+def _session() -> Session | None:
+    """Return a session that reads no body of a collector's answer, which may be endless.
+
+    The exporter needs the status and the headers alone. Return None if a variable names another session.
+    """
+    if any(os.environ.get(name) for name in SESSIONS):
+        return None
+    import requests
+
+    session = requests.Session()
+    session.stream = True
+    session.hooks["response"].append(lambda response, **_: response.close())
+    return session
 
 
 def _is_requested(environment: Mapping[str, str]) -> bool:
