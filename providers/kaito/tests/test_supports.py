@@ -157,3 +157,12 @@ def test_queue_label_is_refused_if_it_passes(passes: bool) -> None:
     problems = supports(model, NEWEST, Settings())
 
     assert any("Kueue would not count them" in problem for problem in problems) == passes
+
+
+def test_remedy_for_object_storage_names_only_own_engines() -> None:
+    spec = {**TEMPLATE, "model": {"storage": {"uri": "s3://bucket/model"}}}
+
+    assert supports(deployment(spec), NEWEST, Settings()) == [
+        "KAITO's provider knows no loader of engine llamacpp for object storage: remove model.storage.uri, and use a "
+        "volume of model.storage, or engine vllm"
+    ]

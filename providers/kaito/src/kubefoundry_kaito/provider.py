@@ -14,7 +14,7 @@ from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.read_back import read_back
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import PROVISIONING, Settings, add_arguments, from_arguments
-from kubefoundry_kaito.supports import supports
+from kubefoundry_kaito.supports import ENGINES, supports
 from kubefoundry_sdk import (
     Capabilities,
     Document,
@@ -29,7 +29,7 @@ from kubefoundry_sdk import (
 NAME: Final = "kaito"
 
 CAPABILITIES: Final = Capabilities(
-    engines=("vllm", "llamacpp"), serving_modes=("aggregated",), cpu_support=True, gpu_support=True
+    engines=ENGINES, serving_modes=("aggregated",), cpu_support=True, gpu_support=True
 )
 
 SELECTION_RULES: Final = (

@@ -15,6 +15,9 @@ from kubefoundry_sdk.engine import contradictions, is_switch, location_problems,
 from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems, volume_problems
 from kubefoundry_sdk.spec import POD_SETTINGS, ModelDeploymentSpec, refused_fields
 
+ENGINES: Final = ("vllm", "llamacpp")
+"""The engines that the provider supports."""
+
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on
 KAITO 0.12: longer names are accepted and hang forever). `<name>-headless`, a Service, would leave 54."""
@@ -153,7 +156,7 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     yield from label_problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
     yield from volume_problems(spec, "KAITO's provider", template.own_volumes(spec))
     yield from _image_volumes(spec)
-    yield from location_problems(spec, "KAITO's provider")
+    yield from location_problems(spec, "KAITO's provider", ENGINES)
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     is_vllm, server = spec.engine.type == "vllm", overrides_of(spec).llamacpp_server

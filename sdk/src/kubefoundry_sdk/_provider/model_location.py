@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
@@ -31,16 +32,20 @@ def loader(spec: ModelDeploymentSpec) -> list[Derived]:
     return [Derived(LOAD_FORMAT, STREAMER, "model.storage.uri")]
 
 
-def location_problems(spec: ModelDeploymentSpec, title: str) -> list[str]:
+def location_problems(
+    spec: ModelDeploymentSpec, title: str, engines: Collection[str] = STREAMING
+) -> list[str]:
     """Return a sentence if the engine has no loader for object storage.
 
     Args:
         spec: The spec.
         title: The name of the upstream in the message.
+        engines: The engines that the provider supports. The remedy names only these.
     """
     if spec.model.storage.uri is None or spec.engine.type in STREAMING:
         return []
+    able = " or ".join(engine for engine in STREAMING if engine in engines)
     return [
         f"{title} knows no loader of engine {spec.engine.type} for object storage: remove model.storage.uri, and use "
-        f"a volume of model.storage, or engine {' or '.join(STREAMING)}"
+        f"a volume of model.storage{f', or engine {able}' if able else ''}"
     ]
