@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from kubefoundry_cli.engine import on_engine, on_first_engine, with_kept_engine
+from kubefoundry_cli.engine import on_engine, on_engine_of, with_kept_engine
+from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model_table import rows
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.selection import foreseen, selected, with_spec
+from kubefoundry_core.decision import Surroundings, decide
 from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.engine_choice import effective_engine
 from kubefoundry_sdk._api.validation import default
@@ -86,9 +90,13 @@ def test_provider_reads_the_engine_in_the_spec() -> None:
     selected_one = stored(NO_ENGINE, "sglang", held_by="direct")
 
     assert on_engine(selected_one, None)["spec"]["engine"]["type"] == "sglang"
-    assert on_first_engine(selected_one, ENGINES)["spec"]["engine"]["type"] == "sglang"
-    assert on_first_engine(stored(NO_ENGINE), ("trtllm",))["spec"]["engine"]["type"] == "trtllm"
-    assert on_first_engine(stored(ON_CPU), ("vllm",)) == stored(ON_CPU)
+    for obj, supported, engine in (
+        (selected_one, ENGINES, "sglang"),
+        (stored(NO_ENGINE), ("trtllm",), "trtllm"),
+        (stored(ON_CPU), ("vllm",), None),
+    ):
+        spec = on_engine_of(obj, "direct", {"direct": supported})["spec"]
+        assert spec["engine"].get("type") == engine
 
 
 def test_list_shows_the_effective_engine() -> None:
@@ -122,3 +130,30 @@ def test_render_uses_the_engine_that_is_selected(call: Call, file: Path, options
 
     assert done.exit_code == 0, done.stderr
     assert "llama.cpp" in done.stdout
+
+
+@pytest.mark.parametrize("chosen", ["acme", "beta", "other"])
+def test_hand_over_is_foreseen_as_core_decides(chosen: str) -> None:
+    """Acme serves, the spec names beta, and the status has an engine, of a later choice or none."""
+    for serving, one, other, spec in product((*ENGINES, None), ENGINES, ENGINES, (NO_ENGINE, ON_CPU)):
+        obj = stored({**spec, "provider": {"name": "beta"}}, serving, held_by="acme")
+        obj["status"]["provider"]["name"] = chosen
+        engines = {"acme": ENGINES, "beta": (one, other), "other": ENGINES}
+        registered = [
+            replace(REGISTERED[0], name=name, engines=frozenset(some)) for name, some in engines.items()
+        ]
+
+        after = effective_engine(foreseen(obj, registered, {}))
+
+        surroundings = Surroundings(dict.fromkeys(engines, "0.3"), selector=True, engines=engines)
+        decided = decide(obj, surroundings)["provider"].get("engine")
+        assert after == decided, (serving, one, other, spec)
+
+
+def test_engine_of_a_hand_over_is_not_guessed() -> None:
+    """Other was named and then beta, so the engine in the status is not the one that serves on acme."""
+    obj = stored({**NO_ENGINE, "provider": {"name": "beta"}}, "vllm", held_by="acme")
+    obj["status"]["provider"]["name"] = "other"
+
+    with pytest.raises(Failure, match="provider acme, which holds the model, has reported the engine"):
+        on_engine_of(obj, "beta", {"acme": ENGINES, "beta": ENGINES})

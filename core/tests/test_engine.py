@@ -122,7 +122,9 @@ def test_engine_is_kept_until_an_edit_forbids_it() -> None:
             model({"resources": {}}, chosen="acme", engine="vllm", core_owns=True), "vllm", id="invalid spec"
         ),
         pytest.param(
-            model(GPU, named="beta", chosen="acme", engine="vllm", held_by="acme"), "vllm", id="other name"
+            model(GPU, named="beta", chosen="acme", engine="sglang", held_by="acme"),
+            "sglang",
+            id="other name",
         ),
         pytest.param(
             model(GPU, named="beta", chosen="acme", engine="trtllm", held_by="acme"),
@@ -135,6 +137,112 @@ def test_owner_of_the_provider_owns_the_engine(deployment: dict[str, Any], expec
     engines = ("llamacpp", "sglang", "vllm")
 
     assert chosen_engine(deployment, acme=engines, beta=engines) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "supported", "reason"),
+    [
+        (GPU, ENGINES, ""),
+        (GPU, ("trtllm",), " (vllm: not supported by acme; sglang: not supported by acme)"),
+        (
+            CPU,
+            ("vllm", "llamacpp"),
+            " (vllm: vLLM engine requires GPU (set resources.gpu.count > 0); "
+            "sglang: SGLang engine requires GPU (set resources.gpu.count > 0); "
+            "trtllm: TensorRT-LLM engine requires GPU (set resources.gpu.count > 0))",
+        ),
+    ],
+)
+def test_reason_of_the_engine_of_a_named_provider_is_kept(
+    spec: dict[str, Any], supported: tuple[str, ...], reason: str
+) -> None:
+    deployment = model(spec, named="acme")
+    decided = decide(deployment, Surroundings(CONTRACTS, selector=True, engines={"acme": supported}))
+    engine = decided["provider"]["engine"]
+    chosen = find(decided["conditions"], "ProviderSelected") or {}
+
+    assert chosen["message"] == f"Provider acme explicitly selected, engine {engine} auto-selected{reason}"
+    later = {**deployment, "metadata": {**deployment["metadata"], "generation": 4}, "status": decided}
+    again = decide(later, Surroundings(CONTRACTS, selector=True, engines={"acme": (engine,)}))
+    assert (find(again["conditions"], "ProviderSelected") or {})["message"] == chosen["message"]
+
+
+def test_engine_of_a_selector_that_cannot_run_is_reported() -> None:
+    for engine in ENGINES[:3]:
+        deployment = model(CPU, chosen="acme", engine=engine)
+
+        message = decide(deployment, Surroundings(CONTRACTS, selector=True, engines={"acme": ENGINES}))[
+            "message"
+        ]
+
+        assert message.startswith(
+            f"Engine {engine}, which was selected with provider acme, cannot run the spec: "
+        )
+        assert message.endswith("if it does not, set engine.type")
+
+
+def held_elsewhere(
+    held_by: str, status_of: str | None, engine: str | None, owners: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return a model that names beta, with a status of an earlier selection and the owners of its engine."""
+    deployment = model(GPU, named="beta", chosen=status_of, engine=engine, held_by=held_by)
+    deployment["metadata"]["managedFields"] = [
+        {
+            "manager": owner,
+            "operation": "Apply",
+            "subresource": "status",
+            "fieldsV1": {"f:status": {"f:provider": {"f:engine": {}}}},
+        }
+        for owner in owners
+    ]
+    return deployment
+
+
+def test_named_provider_waits_for_the_engine_that_serves() -> None:
+    """One edit names another provider and drops `engine.type`: only the provider that serves knows the engine."""
+    for supported, status_of in product([("vllm",), ("sglang",), ENGINES], ["acme", "beta", None]):
+        engines = {"acme": ENGINES, "beta": supported}
+        deployment = held_elsewhere("acme", status_of, None, ())
+        surroundings = Surroundings(CONTRACTS, selector=True, engines=engines)
+
+        decided = decide(deployment, surroundings)
+
+        assert decided["provider"] == {"name": "beta", "selectedReason": EXPLICIT}, (supported, status_of)
+        assert (find(decided["conditions"], "ProviderSelected") or {})["message"] == (
+            "Provider beta explicitly selected. Waiting for provider acme, which holds the model, to report the "
+            "engine that serves: if it does not run, set engine.type"
+        )
+        for serving in ENGINES:
+            reported = held_elsewhere("acme", "beta", serving, ("acme-provider",))
+            kept = serving if serving in supported else supported[0]
+            assert chosen_engine(reported, **engines) == kept
+
+
+def test_provider_without_registration_is_not_waited_for() -> None:
+    assert chosen_engine(held_elsewhere("acme", "acme", None, ()), beta=("sglang",)) == "sglang"
+
+
+@pytest.mark.parametrize("owners", [("acme-provider",), ("acme-provider", "other-provider")])
+def test_engine_of_another_provider_is_not_taken_on_return(owners: tuple[str, ...]) -> None:
+    """Beta serves, acme was named and then beta again: the status still has the engine that acme was to run."""
+    returned = held_elsewhere("beta", "beta", "vllm", owners)
+
+    assert chosen_engine(returned, acme=ENGINES, beta=ENGINES) is None
+
+
+def test_engine_of_a_provider_that_never_served_is_dropped() -> None:
+    """Acme serves, other was named and then beta: other's engine is not the one that serves."""
+    between = held_elsewhere("acme", "other", "vllm", ("kubefoundry-core", "other-provider"))
+
+    assert chosen_engine(between, acme=ENGINES, beta=ENGINES, other=("vllm",)) is None
+
+
+def test_foreign_selector_gets_the_engine_that_serves() -> None:
+    """It chose beta without an engine, and acme reports the one that serves."""
+    deployment = held_elsewhere("acme", "beta", "sglang", ("acme-provider",))
+    deployment["spec"] = GPU
+
+    assert chosen_engine(deployment, acme=ENGINES, beta=ENGINES) == "sglang"
 
 
 def test_provider_of_an_earlier_contract_needs_an_engine() -> None:

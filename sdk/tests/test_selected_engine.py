@@ -10,7 +10,7 @@ import pytest
 from kubefoundry_sdk import Capabilities, Deployment, Rendered, Schema
 from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.engine_args import ENGINES
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk.testing import Harness, simulated
 from kubefoundry_sdk.testing._harness import NAMESPACE
@@ -241,3 +241,67 @@ async def test_returned_model_keeps_its_engine(engine: str | None) -> None:
         assert harness.upstream_object["metadata"]["uid"] == uid
         assert harness.upstream_object["spec"]["engine"] == "sglang"
         assert harness.status["provider"]["engine"] == "sglang"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@simulated
+async def test_holder_reports_its_engine_to_another_provider(engine: str) -> None:
+    """One edit names another provider and drops `engine.type`."""
+    async with Harness(THINGS, CRD) as harness:
+        await serving(harness, {**SPEC, "engine": {"type": engine}})
+        select_provider(harness, "another", None)
+
+        harness._send("PATCH", URL, {"spec": {"engine": None}}, MERGE_PATCH)
+        await harness.advance(5)
+
+        assert harness.status["provider"]["name"] == "another"
+        assert harness.status["provider"]["engine"] == engine
+        assert harness.upstream_object["spec"]["engine"] == engine
+
+
+@pytest.mark.parametrize("engine", ["vllm", "trtllm"])
+@simulated
+async def test_restart_in_a_return_keeps_the_engine(engine: str) -> None:
+    async with Harness(THINGS, CRD) as harness:
+        await serving(harness, {**SPEC, "engine": {"type": "sglang"}})
+        await harness.edit({"engine": None})
+        uid = harness.upstream_object["metadata"]["uid"]
+        select_provider(harness, "another", engine)
+        await harness.advance(5)
+        reported = {"provider": {"engine": engine}}
+        body = {"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT, "status": reported}
+        body["metadata"] = {"name": "model", "namespace": NAMESPACE}
+        harness._send("PATCH", f"{URL}/status", body, APPLY, "another-provider", force="true")
+
+        select_provider(harness, THINGS.name, None)
+        await harness.restart()
+        await harness.advance(60)
+
+        assert harness.upstream_object["metadata"]["uid"] == uid
+        assert harness.upstream_object["spec"]["engine"] == "sglang"
+        assert harness.status["provider"]["engine"] == "sglang"
+
+
+THING_LIST = path(Kind("example.com", "v1", "things", "Thing"), NAMESPACE)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@simulated
+async def test_restored_object_keeps_its_engine(engine: str) -> None:
+    """A backup has the model without its status, and the object with its record."""
+    async with Harness(THINGS, CRD) as harness:
+        await serving(harness, {**SPEC, "engine": {"type": engine}})
+        await harness.edit({"engine": None})
+        await harness.advance(30)
+        saved = harness.upstream_object
+        await harness.delete()
+        await harness.advance(30)
+        kept = {key: saved["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+        harness._send("POST", THING_LIST, {**saved, "metadata": kept})
+
+        await harness.create(SPEC)
+        await harness.advance(30)
+
+        assert harness.upstream_object["spec"]["engine"] == engine
+        assert harness.condition("ResourceCreated")["status"] == "True"
+        assert harness.status["provider"]["engine"] == engine

@@ -206,6 +206,9 @@ def test_model_goes_back_to_the_engine_that_serves() -> None:
     deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
     assert selection(deployment) == ("b", "vllm")
     deployment.provider_refuses("b", "no")
+    deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
+    assert selection(deployment) == ("b", "sglang")
+    deployment.provider_refuses("b", "no")
 
     deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
 
@@ -329,3 +332,67 @@ def test_another_selected_engine_is_reported() -> None:
 
     assert event is not None
     assert event[:2] == ("Normal", "ProviderSelected")
+
+
+def settle(deployment: Deployment, registered: Sequence[Provider], refused: set[tuple[str, str]]) -> None:
+    """Let the selected provider answer until it accepts the engine, or the selector chooses no other one."""
+    for _ in range(len(registered) * len(ENGINES) + 2):
+        deployment.turn(*registered)
+        name, engine = selection(deployment)
+        if (name, engine) not in refused:
+            return
+        deployment.provider_refuses(str(name), f"{name} cannot do {engine}")
+
+
+def test_refusal_of_one_engine_leaves_the_others() -> None:
+    """Histories of providers that refuse some engines: the first pair that nobody refuses is selected."""
+    random = Random(7)
+    pairs = [(name, engine) for engine in ENGINES for name in ("a", "b")]
+    for _ in range(120):
+        engines = {name: random.choice(ENGINE_SETS) for name in ("a", "b")}
+        refused = {pair for pair in pairs if random.random() < 0.6}
+        deployment = Deployment(GPU)
+        registered = [provider(name, sorted(engines[name])) for name in ("a", "b")]
+
+        settle(deployment, registered, refused)
+
+        offers = [(name, engine) for name, engine in pairs if engine in engines[name]]
+        accepted = [pair for pair in offers if pair not in refused]
+        if accepted:
+            assert selection(deployment) == accepted[0], (engines, refused)
+        else:
+            assert deployment.selected[:2] == ("False", "NoMatchingProvider")
+            message = deployment.selected[2]
+            assert all(f"{name} cannot do {engine}" in message for name, engine in offers)
+
+
+def test_refusal_of_an_earlier_engine_is_not_counted_again() -> None:
+    """The provider has not answered for the second engine yet."""
+    deployment = Deployment(GPU)
+    deployment.turn(provider("a", ENGINES))
+    deployment.provider_refuses("a", "no")
+
+    for _ in range(3):
+        deployment.turn(provider("a", ENGINES))
+
+    assert selection(deployment) == ("a", "sglang")
+    left_out = deployment.object["status"]["selection"]["leftOut"]
+    assert left_out == [{"name": "a/vllm", "message": "no"}]
+    assert deployment.selected[2].endswith("; a refused it with engine vllm: no")
+
+
+def test_selector_waits_for_the_engine_that_serves() -> None:
+    """Provider b was named, and the name is removed together with the engine, while a serves."""
+    deployment = Deployment({**GPU, "engine": {"type": "sglang"}})
+    deployment.turn(provider("a", ENGINES))
+    created(deployment)
+    deployment.core_selects("b")
+    deployment.users_change(GPU)
+    registered = [provider("a", ENGINES), provider("b", ENGINES)]
+
+    deployment.turn(*registered)
+    assert selection(deployment) == ("b", None)
+
+    deployment.status["provider"]["engine"] = "sglang"
+    deployment.turn(*registered)
+    assert selection(deployment) == ("b", "sglang")

@@ -253,7 +253,7 @@ def _selection(facts: Facts, write: Write) -> Iterator[Violation]:
     if not new or old == new:
         return
     left = {
-        item["name"]
+        item["name"].partition("/")[0]
         for item in ((write.after.get("status") or {}).get("selection") or {}).get("leftOut") or ()
     }
     if _priority(facts, new) < 0 and "gpu" in (write.after["spec"].get("resources") or {}):

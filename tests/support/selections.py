@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.names import SELECTOR_MANAGER
 from kubefoundry_selector.candidate import Provider, provider
 from kubefoundry_selector.decision import announcement, decide
 
@@ -101,9 +102,28 @@ class Deployment:
                 "manager": f"{name}-provider",
                 "operation": "Apply",
                 "subresource": "status",
-                "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"ProviderCompatible"}': STATED}}},
+                "fieldsV1": {
+                    "f:status": {
+                        "f:conditions": {'k:{"type":"ProviderCompatible"}': STATED},
+                        **(
+                            {"f:provider": {"f:engine": {}}}
+                            if self.status.get("provider", {}).get("engine")
+                            else {}
+                        ),
+                    }
+                },
             }
         ]
+
+    def selector_owns_engine(self, engine: str, before: str | None) -> None:
+        """Make the selector an owner of the engine. A provider that applied another one owns it no longer."""
+        meta = self.object["metadata"]
+        entries = [item for item in meta.get("managedFields", []) if item["manager"] != SELECTOR_MANAGER]
+        for item in entries if engine != before else ():
+            item["fieldsV1"].get("f:status", {}).pop("f:provider", None)
+        fields: dict[str, Any] = {"f:status": {"f:provider": {"f:engine": {}}}}
+        own = {"manager": SELECTOR_MANAGER, "operation": "Apply", "subresource": "status", "fieldsV1": fields}
+        meta["managedFields"] = [*entries, own]
 
     def turn(self, *registered: Provider) -> str | None:
         """Run the selector, write its decision, and return its Event. Assert that a second run changes nothing."""
@@ -113,7 +133,10 @@ class Deployment:
         reported = announcement(self.object, decided)
         for condition in decided.get("conditions", []):
             self.put_condition(condition["type"], **{k: v for k, v in condition.items() if k != "type"})
-        others = {key: value for key, value in self.status.get("provider", {}).items() if key != "engine"}
+        before = self.status.get("provider", {})
+        others = {key: value for key, value in before.items() if key != "engine"}
+        if engine := decided.get("provider", {}).get("engine"):
+            self.selector_owns_engine(engine, before.get("engine"))
         self.status["provider"] = {**others, **decided.get("provider", {})}
         self.status["selection"] = decided.get("selection")
         assert decide(self.object, registered) == decided

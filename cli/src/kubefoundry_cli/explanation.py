@@ -8,7 +8,7 @@ from typing import Any
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.engine import on_engine, on_first_engine
+from kubefoundry_cli.engine import on_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed, published_settings
 from kubefoundry_cli.requested import Requested, all_requested, registered_configs
@@ -17,7 +17,7 @@ from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion, pause
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk._api.engine_choice import effective_engine
+from kubefoundry_sdk._api.engine_choice import effective_engine, engine_for
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.reasons import VALIDATED
@@ -144,8 +144,7 @@ def explained(
 
 def _named_engine(obj: Object, named: str | None, providers: Sequence[Provider]) -> str | None:
     """Return the engine that core selects for the provider that the spec names, None if that is unknown."""
-    supported = next((provider.engines for provider in providers if provider.name == named), None)
-    return None if supported is None else effective_engine(on_first_engine(obj, supported))
+    return engine_for(obj, named, {offered.name: offered.engines for offered in providers}) if named else None
 
 
 def _undecided(obj: Object) -> str:

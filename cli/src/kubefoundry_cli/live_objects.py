@@ -10,12 +10,14 @@ from pydantic import ValidationError
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.providers import installed
+from kubefoundry_sdk._api.engine_choice import with_engine
 from kubefoundry_sdk._api.handover import holders
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.managed_fields import managers
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.names import provider_manager
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import preconditions
@@ -169,8 +171,12 @@ def _is_restored(live: Object, obj: Object) -> bool:
 def _is_applied_for(live: Object, obj: Object) -> bool:
     """Check whether the object was applied for this spec, so that its provider adopts it."""
     record = manifest.applied(live)
+    if record is None:
+        return False
+    engine = LiveModelDeployment(obj).requested_engine or part(record.spec, "engine").get("type")
+    spec = with_engine(obj["spec"], engine) if engine else obj["spec"]
     try:
-        before = ModelDeploymentSpec.model_validate(record.spec) if record else None
+        before = ModelDeploymentSpec.model_validate(record.spec)
     except ValidationError:
         return False
-    return before == ModelDeploymentSpec.model_validate(obj["spec"])
+    return before == ModelDeploymentSpec.model_validate(spec)

@@ -10,7 +10,7 @@ import click
 
 from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.engine import on_engine, with_kept_engine
+from kubefoundry_cli.engine import on_engine, on_engine_of, with_kept_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.model import NO_UID, all_from_file, edited, invalid, valid, valid_new, valid_stored
@@ -133,13 +133,11 @@ async def registered_configs(session: Session) -> list[Object]:
     return configs
 
 
-async def provider_after(session: Session, obj: Object) -> tuple[str, str | None, list[str]]:
-    """Return the provider and the engine that core and the selector will give the object, and notes.
-
-    The engine is None if it is unknown, because the spec names none, and a provider that is named selects it.
+async def provider_after(session: Session, obj: Object) -> tuple[str, Object, list[str]]:
+    """Return the provider that core and the selector will give the object, the object on its engine, and notes.
 
     Raises:
-        Failure: No provider is selected, or the providers cannot be listed.
+        Failure: No provider is selected, its engine is unknown, or the providers cannot be listed.
     """
     named = LiveModelDeployment(obj).requested_provider
     try:
@@ -149,12 +147,13 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, str | None
         if failure.exit_code != Exit.FORBIDDEN or not fallback:
             raise
         unknown = f"{failure.message}: whether another provider is selected is unknown"
-        return str(fallback), effective_engine(obj), [unknown]
+        return str(fallback), on_engine(obj, None), [unknown]
     if named:
-        kept, notes = _named_provider(obj, named, sorted(config["metadata"]["name"] for config in configs))
-        return kept, effective_engine(obj), notes
+        engines = {offered.name: offered.engines for offered in map(provider, configs)}
+        kept, notes = _named_provider(obj, named, sorted(engines))
+        return kept, on_engine_of(obj, kept, engines), notes
     chosen, engine = _selected_provider(obj, configs)
-    return chosen, engine, []
+    return chosen, on_engine(obj, engine), []
 
 
 def _selected_provider(obj: Object, configs: Sequence[Object]) -> tuple[str, str | None]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kubefoundry_cli import upstream
-from kubefoundry_cli.engine import on_engine, on_first_engine
+from kubefoundry_cli.engine import on_engine
 from kubefoundry_sdk._api import handover, names, reasons
 from kubefoundry_sdk._api.conditions import Condition, condition
-from kubefoundry_sdk._api.engine_choice import effective_engine
+from kubefoundry_sdk._api.engine_args import ENGINES
+from kubefoundry_sdk._api.engine_choice import effective_engine, engine_for
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._api.validation import default
 from kubefoundry_sdk._provider.contract import Provider as Package
 from kubefoundry_sdk._provider.registration import registration
@@ -96,16 +99,21 @@ def settled(
         packages: The installed packages.
         left_out: Providers that are known to have refused the model.
     """
-    refusals = {name: _refusal(packages.get(name), on_engine(obj, None)) for name in left_out}
+    refusals = {
+        refuser: _refusal(packages.get(name), on_engine(obj, engine or None))
+        for refuser in left_out
+        for name, _, engine in [refuser.partition("/")]
+    }
     while True:
         attempts = requests(obj, refusals)
         decision = choose(attempts, registered, select)
         fitting = [each for each in attempts.all if decision.engine in (None, each.engine)]
-        attempt = next(iter(fitting), None) or request(obj, refusals)
+        attempt = next(iter(fitting), None) or request(obj)
         refusal = _refusal(packages.get(decision.provider or ""), on_engine(obj, decision.engine))
         if decision.provider is None or not refusal:
             return attempt, decision
-        refusals[decision.provider] = refusal
+        refuser = f"{decision.provider}/{decision.engine}" if decision.engine else decision.provider
+        refusals[refuser] = refusal
 
 
 def with_denials(obj: Object, registered: Sequence[Provider]) -> Sequence[Provider]:
@@ -155,15 +163,15 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
     generation, registered = obj["metadata"]["generation"], with_denials(obj, registered)
     obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
     if named := LiveModelDeployment(obj).requested_provider:
-        supported = next((offered.engines for offered in registered if offered.name == named), None)
-        if supported is None:
+        supported = {offered.name: offered.engines for offered in registered}
+        if named not in supported:
             return obj
         chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)
-        engine = effective_engine(on_first_engine(obj, supported))
+        engine = engine_for(obj, named, supported)
         is_selected = engine and not LiveModelDeployment(obj).requested_engine
         return _with_status(obj, {"name": named, **({"engine": engine} if is_selected else {})}, chosen)
-    # Each round leaves out one more provider, and the last round changes nothing.
-    for _ in range(len(registered) + 3):
+    # Each round leaves out one more provider, or one of its engines, and the last round changes nothing.
+    for _ in range(len(registered) * len(ENGINES) + 3):
         decided = decide(obj, registered)
         if not decided:
             break
@@ -193,8 +201,19 @@ def _with_status(obj: Object, chosen: Mapping[str, Any], *written: Condition) ->
     kept = dict(status.get("provider") or {})
     if chosen:
         kept.pop("engine", None)
+        obj = {**obj, "metadata": {**obj["metadata"], "managedFields": _without_engine(obj)}}
     of_provider = {**kept, **chosen}
     return {**obj, "status": {**status, "provider": of_provider, "conditions": [*others, *written]}}
+
+
+def _without_engine(obj: Object) -> list[Object]:
+    """Return the managed fields without owners of the engine, because core or the selector writes it now."""
+    entries = deepcopy(obj["metadata"].get("managedFields") or [])
+    for entry in entries:
+        of_provider = part(entry, "fieldsV1", "f:status").get("f:provider")
+        if isinstance(of_provider, dict):
+            of_provider.pop("f:engine", None)
+    return list(entries)
 
 
 def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
@@ -211,6 +230,8 @@ def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
         generation=generation,
     )
     writer = handover.entry(name, reasons.PROVIDER_COMPATIBLE)
+    if effective_engine(obj) and not LiveModelDeployment(obj).requested_engine:
+        writer["fieldsV1"]["f:status"]["f:provider"] = {"f:engine": {}}
     written = [entry for entry in obj["metadata"].get("managedFields") or () if entry != writer]
     obj = _with_status(obj, {}, answer)
     return {**obj, "metadata": {**obj["metadata"], "managedFields": [writer, *written]}}

@@ -14,9 +14,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubefoundry_core.engine import selected
+from kubefoundry_core.engine import naming_engine, selected, unfit_engine
 from kubefoundry_core.provider_health import Health, provider_healthy
-from kubefoundry_sdk._api import contract_version, handover, managed_fields, names, reasons, validation
+from kubefoundry_sdk._api import (
+    contract_version,
+    handover,
+    managed_fields,
+    names,
+    reasons,
+    validation,
+)
 from kubefoundry_sdk._api.conditions import Condition, condition, without_time
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
@@ -117,28 +124,14 @@ def decide(
         generation=generation,
     )
     validated = condition(reasons.VALIDATED, not invalid, reason, invalid or VALID, generation=generation)
-    conditions = [validated, _naming_engine(live, selection.condition, engine), healthy]
+    named = naming_engine(live, selection.condition, engine, surroundings.engines)
+    conditions = [validated, named, healthy]
     if not _has_reported(deployment) or _core_reports_deletion(deployment, surroundings):
         phase = "Terminating" if live.is_deleting else "Pending"
         message = _progress(live, surroundings, invalid, chosen, selection.waiting)
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": [each for each in conditions if each]}
-
-
-def _naming_engine(
-    live: LiveModelDeployment, selected_now: Condition | None, engine: str | None
-) -> Condition | None:
-    """Return `ProviderSelected`, with the engine that core selected for a provider that the user named."""
-    if selected_now is None or engine is None or not live.requested_provider:
-        return selected_now
-    if (
-        selected_now["reason"] != "ExplicitlySelected"
-        or selected_now["observedGeneration"] != live.generation
-    ):
-        return selected_now
-    message = f"Provider {live.requested_provider} explicitly selected, engine {engine} auto-selected"
-    return {**selected_now, "message": message}
 
 
 def _validity(
@@ -169,7 +162,7 @@ def _progress(
     if waiting == WAITING and chosen and chosen not in surroundings.registered:
         return not_registered(chosen, surroundings.registered)
     if waiting == WAITING:
-        waiting = _none_fits(live) or WAITING
+        waiting = _none_fits(live) or unfit_engine(live.obj, chosen) or WAITING
     return ALTERED if surroundings.altered and waiting.startswith("Waiting for ") else waiting
 
 

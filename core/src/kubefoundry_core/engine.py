@@ -6,9 +6,10 @@ Core selects the engine of a provider that the user named, and of one that a sel
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
-from kubefoundry_sdk._api import engine_choice, handover, managed_fields, names
+from kubefoundry_sdk._api import engine_choice, handover, names, reasons
+from kubefoundry_sdk._api.conditions import Condition
+from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 
@@ -23,9 +24,8 @@ def selected(
 ) -> str | None:
     """Return `status.provider.engine` as core has to own it, None if core owns none.
 
-    The selected engine stays while the provider holds the model, whatever happens to its registration. Before that,
-    another one is selected if a valid edit requires it. A provider that holds the model restores an engine that the
-    status has lost, because only that provider knows which one serves.
+    `engine_choice.engine_for` has the rule. The engine of a provider that holds the model stays whatever happens to
+    its registration. For another one, core selects no engine until it is registered and the spec is valid.
 
     Args:
         deployment: The ModelDeployment.
@@ -37,21 +37,86 @@ def selected(
     live = LiveModelDeployment(deployment)
     if live.requested_engine or not chosen:
         return None
-    current = engine_choice.effective_engine(deployment)
-    if current and not (is_own_choice or _owns(deployment)):
+    current, is_held = engine_choice.effective_engine(deployment), chosen in handover.holders(deployment)
+    if current and not (is_own_choice or _is_left_to_core(deployment, is_held=is_held)):
         return None
-    is_held = chosen in handover.holders(deployment)
-    if is_held and is_own_choice and live.provider_name != chosen:
-        # The user names the provider that serves again. The selected engine is that of the other one.
-        return None
-    if is_held or not valid or chosen not in supported:
+    if not is_held and (not valid or chosen not in supported):
         return current
-    spec: Mapping[str, Any] = deployment.get("spec") or {}
-    if current and current in supported[chosen] and not engine_choice.problem_with(spec, current):
-        return current
-    return engine_choice.first_engine(spec, supported[chosen])
+    return engine_choice.engine_for(deployment, chosen, supported)
 
 
-def _owns(deployment: Object) -> bool:
-    fields: Any = managed_fields.owned(deployment, names.CORE_MANAGER, "status") or {}
-    return "f:engine" in fields.get("f:status", {}).get("f:provider", {})
+def _is_left_to_core(deployment: Object, *, is_held: bool) -> bool:
+    """Check whether core owns the selected engine, or only the providers of a hand-over do."""
+    managers = engine_choice.engine_owners(deployment)
+    is_of_providers = all(manager.endswith(names.provider_manager("")) for manager in managers)
+    return names.CORE_MANAGER in managers or (bool(managers) and is_of_providers and not is_held)
+
+
+def naming_engine(
+    live: LiveModelDeployment,
+    selected_now: Condition | None,
+    engine: str | None,
+    supported: Mapping[str, Collection[str]],
+) -> Condition | None:
+    """Return `ProviderSelected`, with the engine that core selected for a provider that the user named, and why.
+
+    Args:
+        live: The ModelDeployment.
+        selected_now: The condition without the engine, None if core does not own it.
+        engine: The engine, None if core selects none.
+        supported: The engines of each registered provider.
+    """
+    provider = live.requested_provider
+    if (
+        selected_now is None
+        or not provider
+        or selected_now["reason"] != "ExplicitlySelected"
+        or selected_now["observedGeneration"] != live.generation
+    ):
+        return selected_now
+    unreported = engine_choice.unreported_by(live.obj, provider, supported)
+    message = f"Provider {provider} explicitly selected"
+    if engine:
+        message = _with_reason(live, f"{message}, engine {engine} auto-selected", engine, supported)
+    elif unreported and provider not in unreported:
+        message += (
+            f". Waiting for provider {', '.join(unreported)}, which holds the model, to report the engine that "
+            "serves: if it does not run, set engine.type"
+        )
+    return {**selected_now, "message": message}
+
+
+def _with_reason(
+    live: LiveModelDeployment, message: str, engine: str, supported: Mapping[str, Collection[str]]
+) -> str:
+    """Return the message with the reason why each preferred engine was not selected.
+
+    While the engine stays, so does the reason: it is that of the choice.
+    """
+    provider = str(live.requested_provider)
+    before = str((live.condition(reasons.PROVIDER_SELECTED) or {}).get("message") or "")
+    if before == message or before.startswith(f"{message} ("):
+        return before
+    if live.provider.get("engine") == engine or provider in handover.holders(live.obj):
+        return f"{message} (it was selected before)"
+    spec = live.obj.get("spec") or {}
+    preferred = ENGINES[: ENGINES.index(engine)]
+    whys = [
+        f"{name}: {engine_choice.problem_with(spec, name) or f'not supported by {provider}'}"
+        for name in preferred
+        if name not in supported.get(provider, ()) or engine_choice.problem_with(spec, name)
+    ]
+    return f"{message} ({'; '.join(whys)})" if whys else message
+
+
+def unfit_engine(deployment: Object, chosen: str | None) -> str:
+    """Return why the provider waits with the engine that a selector wrote; empty if that can run the spec."""
+    engine = engine_choice.effective_engine(deployment)
+    is_named = LiveModelDeployment(deployment).requested_engine is not None
+    if is_named or engine is None or chosen in handover.holders(deployment):
+        return ""
+    problem = engine_choice.problem_with(deployment.get("spec") or {}, engine)
+    return problem and (
+        f"Engine {engine}, which was selected with provider {chosen}, cannot run the spec: {problem}. Waiting for "
+        "the selector to select another engine: if it does not, set engine.type"
+    )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._api.contract_version import ignored_fields as ignored_fields
     from kubefoundry_sdk._api.engine_choice import effective_engine as effective_engine
     from kubefoundry_sdk._api.engine_choice import engine_problems as engine_problems
+    from kubefoundry_sdk._api.engine_choice import states_engine as states_engine
+    from kubefoundry_sdk._api.engine_choice import unreported_by as unreported_by
     from kubefoundry_sdk._api.engine_choice import with_engine as with_engine
     from kubefoundry_sdk._api.handover import holders as holders
     from kubefoundry_sdk._api.handover import reporting as reporting
@@ -86,7 +88,7 @@ _SOURCES: Final = {
         "_api.conditions": "Condition ConditionStatus clip condition find is_true",
         "_api.contract_version": "ignored_fields",
         "_api.contract_version:stated": "stated_contract",
-        "_api.engine_choice": "effective_engine engine_problems with_engine",
+        "_api.engine_choice": "effective_engine engine_problems states_engine unreported_by with_engine",
         "_api.handover": "holders reporting",
         "_api.handover:states": "has_reported",
         "_api.kinds": "CONFIG_MAPS MODEL_DEPLOYMENTS PROVIDER_CONFIGS Kind",

@@ -22,10 +22,13 @@ from kubefoundry_sdk.selector import (
     Condition,
     LiveModelDeployment,
     condition,
+    effective_engine,
     find,
     has_reported,
     holders,
     reporting,
+    states_engine,
+    unreported_by,
 )
 from kubefoundry_selector.candidate import Provider, Request, incapabilities
 from kubefoundry_selector.engines import choose, requests
@@ -97,8 +100,8 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         is_published = core_reason == "ExplicitlySelected" and live.provider_name == live.requested_provider
         return {} if is_published else None
     selection = _selection(live.status)
-    if live.requested_engine:
-        selection = replace(selection, engine=None)
+    stated = None if live.requested_engine else effective_engine(deployment)
+    selection = replace(selection, engine=stated)
     lost = _lost(live, selection, registered)
     if len(lost) == 1:
         # If the memory is lost, too, an annotation that asked for another choice counts as acted on.
@@ -226,9 +229,9 @@ def _decide_valid(
 
     if is_current:
         memory = replace(memory, left_out=recalled.left_out)
-    refusal = refused(live.obj, selection.name)
+    refusal = refused(live.obj, selection.name, is_repeated=_has_refused(memory, selection))
     if refusal is not None:
-        memory = memory.without(str(selection.name), quoted(refusal))
+        memory = memory.without(str(selection.name), quoted(refusal), selection.engine)
     elif is_current and selection.ours and selection.is_selected and _has_engine(live, selection):
         return _kept(selection, memory, live.generation)
     return _choose(live, selection, memory, registered, choice, reselect=False)
@@ -244,11 +247,13 @@ def _choose(
     reselect: bool,
 ) -> Object:
     """Return the fields with the provider that can stay, or with a new choice, which `reselect` requests."""
-    if not reselect and not live.requested_engine and not selection.engine and _is_held(live, selection):
-        # The provider restores the engine that it runs. Another one would delete the object that serves.
+    names = {offered.name for offered in registered}
+    if not reselect and selection.name and unreported_by(live.obj, selection.name, names):
+        # The provider that holds the model restores the engine that it runs. Another one must not replace it.
         return _kept(selection, memory, live.generation)
     attempts = requests(live.obj, memory.left_out, reselect=reselect)
-    for attempt in () if reselect else attempts.all:
+    is_refused = f"{selection.name}/{selection.engine}" in memory.left_out
+    for attempt in () if reselect or is_refused else attempts.all:
         if _can_stay(attempt, selection, registered):
             engine = None if attempt.is_engine_named else attempt.engine
             return _kept(replace(selection, engine=engine), memory, live.generation)
@@ -294,10 +299,17 @@ def _can_stay(request: Request, selection: Selection, registered: Sequence[Provi
     return not incapabilities(request, offered)
 
 
-def refused(deployment: Object, provider: str | None) -> str | None:
+def _has_refused(memory: Memory, selection: Selection) -> bool:
+    """Check whether the provider has refused this generation with another engine."""
+    own = [refuser for refuser in memory.left_out if refuser.partition("/")[0] == selection.name]
+    return bool(selection.engine and own and f"{selection.name}/{selection.engine}" not in own)
+
+
+def refused(deployment: Object, provider: str | None, *, is_repeated: bool = False) -> str | None:
     """Return the provider's message if it refused this generation before creating anything, otherwise None.
 
-    The condition counts only if this provider wrote it: it may still be the previous provider's.
+    The condition counts only if this provider wrote it: it may still be the previous provider's. After a refusal of
+    another engine (`is_repeated`) it counts once the provider states the selected engine, which its report contains.
     """
     live = LiveModelDeployment(deployment)
     compatible = live.condition(PROVIDER_COMPATIBLE)
@@ -308,6 +320,7 @@ def refused(deployment: Object, provider: str | None) -> str | None:
         or compatible.get("observedGeneration") != live.generation
         or _has_created(deployment, provider)
         or not has_reported(deployment, provider, PROVIDER_COMPATIBLE)
+        or (is_repeated and not states_engine(deployment, provider))
     ):
         return None
     return str(compatible.get("message", ""))

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk.selector import LiveModelDeployment, effective_engine, engine_problems, holders
+from kubefoundry_sdk.selector import (
+    LiveModelDeployment,
+    effective_engine,
+    engine_problems,
+    holders,
+    states_engine,
+)
 from kubefoundry_selector.candidate import Provider, Request, request
+from kubefoundry_selector.memory import left_out_for
 from kubefoundry_selector.select import Decision, Select, preferred_but_down
 from kubefoundry_selector.wording import engine_text, no_engine_text, waiting_for_engine_text
 
@@ -31,27 +38,33 @@ def requests(
 ) -> Requests:
     """Return the requests of a ModelDeployment with a valid spec.
 
-    The selected engine comes first, and alone once the selected provider holds the model, unless the user requests
+    The selected engine comes first unless its provider refused it, and alone once it serves, unless the user requests
     another choice.
 
     Args:
         deployment: The ModelDeployment.
-        left_out: The providers that refused it, with their reasons.
+        left_out: The providers that refused it, with their reasons (`Memory.left_out`).
         reselect: Whether the user requests another choice.
     """
     live = LiveModelDeployment(deployment)
     if live.requested_engine:
+        left_out = left_out_for(left_out or {}, live.requested_engine)
         return Requests((request(deployment, left_out),), {})
     problems = engine_problems(deployment.get("spec") or {})
     engines = [engine for engine, problem in problems.items() if not problem]
     selected = effective_engine(deployment)
     if selected and not reselect:
-        if live.provider_name in holders(deployment):
+        is_refused = f"{live.provider_name}/{selected}" in (left_out or {})
+        held_by = holders(deployment)
+        if live.provider_name in held_by or any(states_engine(deployment, name) for name in held_by):
             engines = [selected]
-        elif selected in engines:
+        elif selected in engines and not is_refused:
             engines = [selected, *(engine for engine in engines if engine != selected)]
     unfit = {engine: problem for engine, problem in problems.items() if problem}
-    return Requests(tuple(request(deployment, left_out, engine) for engine in engines), unfit)
+    refused = left_out or {}
+    return Requests(
+        tuple(request(deployment, left_out_for(refused, engine), engine) for engine in engines), unfit
+    )
 
 
 def choose(requests: Requests, registered: Sequence[Provider], choice: Select) -> Decision:
@@ -69,7 +82,7 @@ def choose(requests: Requests, registered: Sequence[Provider], choice: Select) -
             return _waiting(attempt, passed, registered) or _with_engine(requests, attempt, decision, passed)
         passed.append((attempt, decision))
     reason, text = (passed[0][1].reason, passed[0][1].text) if passed else ("NoMatchingProvider", "")
-    return Decision(None, reason, no_engine_text(text, [tried.engine for tried, _ in passed], requests.unfit))
+    return Decision(None, reason, no_engine_text(text, [tried for tried, _ in passed], requests.unfit))
 
 
 def _waiting(

@@ -38,7 +38,7 @@ class Memory:
 
     Attributes:
         left_out: The providers that refused this generation of the spec before they created anything, each with its
-            message (`quoted`).
+            message (`quoted`). A provider that refused it with a selected engine is there as NAME/ENGINE.
         reselect: The last value of the annotation that was acted on, as `mark` returns it.
         denied: The providers that the creator may not use, each with the reason, when a provider was last chosen.
     """
@@ -47,9 +47,13 @@ class Memory:
     reselect: str | None = None
     denied: Mapping[str, str] = field(default_factory=dict)
 
-    def without(self, provider: str, words: str) -> Memory:
-        """Return the memory with this provider left out. The message of an earlier refusal stays."""
-        return replace(self, left_out={**self.left_out, provider: self.left_out.get(provider, words)})
+    def without(self, provider: str, words: str, engine: str | None) -> Memory:
+        """Return the memory with this provider left out, for the selected engine if the spec names none.
+
+        The message of an earlier refusal stays.
+        """
+        refuser = f"{provider}/{engine}" if engine else provider
+        return replace(self, left_out={**self.left_out, refuser: self.left_out.get(refuser, words)})
 
     def to_status(self) -> dict[str, Any]:
         """Return the value of `status.selection`. An empty `reselect` says that no value was acted on."""
@@ -73,9 +77,19 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
-def refusals(messages: Mapping[str, str]) -> str:
+def left_out_for(left_out: Mapping[str, str], engine: str) -> dict[str, str]:
+    """Return the providers that refused the spec with this engine, by name."""
+    split = [(refuser.partition("/"), words) for refuser, words in left_out.items()]
+    return {name: words for (name, _, refused), words in split if refused in ("", engine)}
+
+
+def refusals(left_out: Mapping[str, str]) -> str:
     """Return the refusals as part of a text; empty if there are none."""
-    return "".join(f"; {name} refused it: {words}" for name, words in messages.items() if words)
+    split = [(refuser.partition("/"), words) for refuser, words in left_out.items() if words]
+    return "".join(
+        f"; {name} refused it{f' with engine {engine}' if engine else ''}: {words}"
+        for (name, _, engine), words in split
+    )
 
 
 def quoted(words: str) -> str:

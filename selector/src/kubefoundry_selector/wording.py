@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
+from kubefoundry_selector.memory import refusals
 
 NO_HEALTHY: Final = "No healthy providers available"
 """contract §5, word for word."""
@@ -74,18 +75,27 @@ def waiting_for_engine_text(preferred: Request, attempt: Request, missed: Sequen
     )
 
 
-def no_engine_text(text: str, tried: Sequence[str], unfit: Mapping[str, str]) -> str:
+def no_engine_text(text: str, tried: Sequence[Request], unfit: Mapping[str, str]) -> str:
     """Return one line for a spec without an engine for which no provider is chosen.
 
     Args:
         text: The line of the preferred engine, empty if no engine can run the spec.
-        tried: The engines for which no provider is chosen.
+        tried: The requests of the engines for which no provider is chosen.
         unfit: The engines that cannot run the spec, with the reasons.
     """
     whys = "; ".join(f"{engine}: {why}" for engine, why in unfit.items())
     if not tried:
         return f"No engine can run the spec: {whys}. Change the spec"
-    others = f". No provider is selected for the engines {', '.join(tried[1:])} either" if tried[1:] else ""
+    less_preferred = tried[1:]
+    names = ", ".join(request.engine for request in less_preferred)
+    others = f". No provider is selected for the engines {names} either" if names else ""
+    others += refusals(
+        {
+            f"{name}/{request.engine}": words
+            for request in less_preferred
+            for name, words in request.left_out.items()
+        }
+    )
     return f"{text}{others}" + (f". Other engines cannot run the spec: {whys}" if whys else "")
 
 

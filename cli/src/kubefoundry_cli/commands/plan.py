@@ -10,7 +10,7 @@ import click
 
 from kubefoundry_cli import cluster, output, upstream
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.engine import on_engine, on_first_engine
+from kubefoundry_cli.engine import on_engine_of, on_serving_engine
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over, helpers_of, live_of
 from kubefoundry_cli.output import clean, say
@@ -24,6 +24,7 @@ from kubefoundry_cli.storage_claims import missing_claim_notes
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.handover import holders
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.validation import warnings
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
@@ -151,18 +152,21 @@ async def _plan_one(
         obj = requested.obj
         check_not_deleted(obj)
         held, doubts = suspensions(obj), warnings(obj["spec"])
-        chosen, engine, unsure = (
-            (options.provider, None, list[str]()) if options.provider else await provider_after(session, obj)
-        )
+        chosen, unsure = options.provider, list[str]()
+        if chosen is None:
+            chosen, obj, unsure = await provider_after(session, obj)
         provider, settings, started = await as_running(session.client, named(chosen))
-        obj = on_engine(obj, engine) if engine else on_first_engine(obj, provider.capabilities.engines)
+        if options.provider:
+            registered = dict.fromkeys(holders(obj), ()) | {chosen: provider.capabilities.engines}
+            obj = on_engine_of(obj, chosen, registered)
         crds_by_name = definitions(options.crds, options.release, provider)
         if provider.upstream.crd in crds_by_name:
             schema, notes = probed(provider, crds_by_name[provider.upstream.crd]), list[str]()
         else:
             schema, notes = await in_cluster(session.client, provider, settings)
         kind = provider.upstream.served(schema.api_version)
-        live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
+        live, helpers = await live_of(session, kind, requested.obj), await helpers_of(session, provider, obj)
+        obj = on_serving_engine(obj, requested.obj, live)
         planned = upstream.planned(provider, obj, schema, live, helpers)
         notes += await check_helper_names(session, provider, obj, planned.write_plan.helpers, helpers)
         notes += await missing_claim_notes(session, obj)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from kubefoundry_cli import output, upstream
-from kubefoundry_cli.engine import on_engine, on_first_engine
+from kubefoundry_cli.engine import on_engine, on_engine_of
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import all_from_file, valid_new
 from kubefoundry_cli.output import say
@@ -86,7 +86,7 @@ def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str
     for provider in providers:
         try:
             schema = provider.upstream.schema or probed(provider, crds_by_name[provider.upstream.crd])
-            on_provider = on_first_engine(obj, provider.capabilities.engines)
+            on_provider = on_engine_of(obj, provider.name, {provider.name: provider.capabilities.engines})
             upstream_objects = upstream.as_new(provider, upstream.rendered(provider, on_provider, schema))
         except Failure as failure:
             refused.append(failure.message)

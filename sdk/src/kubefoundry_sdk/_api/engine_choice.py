@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
-from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api import handover, managed_fields, names, validation
 from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
@@ -18,7 +18,79 @@ def effective_engine(deployment: Object) -> str | None:
     if live.requested_engine:
         return live.requested_engine
     selected = live.provider.get("engine")
-    return selected if selected in ENGINES else None
+    return selected if selected in ENGINES and not _is_of_another(live) else None
+
+
+def _is_of_another(live: LiveModelDeployment) -> bool:
+    """Check whether only providers state the selected engine that must not decide on it.
+
+    The chosen provider decides if it holds the model. Before, the providers that hold it state which engine serves. A
+    provider that was chosen in between, and is not any more, leaves its engine in the status for a moment.
+    """
+    stating = engine_owners(live.obj)
+    suffix, chosen = names.provider_manager(""), live.provider_name
+    if chosen is None or not stating or not all(manager.endswith(suffix) for manager in stating):
+        return False
+    held_by = handover.holders(live.obj)
+    deciding = {chosen} if chosen in held_by else {chosen, *held_by}
+    return stating.isdisjoint(names.provider_manager(name) for name in deciding)
+
+
+def engine_owners(deployment: Object) -> set[str]:
+    """Return all field managers that own `status.provider.engine`."""
+    return managed_fields.owners(deployment, "status", "provider", "engine")
+
+
+def states_engine(deployment: Object, provider: str) -> bool:
+    """Check whether the provider's last report is about the engine in `status.provider.engine`."""
+    return names.provider_manager(provider) in engine_owners(deployment)
+
+
+def engine_for(deployment: Object, provider: str, supported: Mapping[str, Collection[str]]) -> str | None:
+    """Return the engine for a provider that the user named, or that a selector chose without an engine.
+
+    The effective engine stays if the provider holds the model, or if it supports the engine and the engine can run
+    the spec. Otherwise it is the first one that fits.
+
+    Args:
+        deployment: A ModelDeployment with a valid spec.
+        provider: The provider, which need not be in the status yet.
+        supported: The engines of each registered provider.
+
+    Returns:
+        The engine. None if none fits, or if a provider that holds the model has to report which one serves.
+    """
+    live = LiveModelDeployment(deployment)
+    if live.requested_engine:
+        return live.requested_engine
+    if unreported_by(deployment, provider, supported):
+        return None
+    current, spec = effective_engine(deployment), deployment.get("spec") or {}
+    if current and provider in handover.holders(deployment):
+        return current
+    fitting = supported.get(provider, ())
+    if current and current in fitting and not problem_with(spec, current):
+        return current
+    return first_engine(spec, fitting)
+
+
+def unreported_by(deployment: Object, provider: str, registered: Container[str]) -> list[str]:
+    """Return the providers of which one has yet to report the engine that serves; empty if that is not waited for.
+
+    Only a provider that holds the model knows its engine. If it is not registered any more, nobody will report it.
+
+    Args:
+        deployment: A ModelDeployment.
+        provider: The provider that is chosen now. If the status names another one that holds nothing, the engine in
+            the status was selected for that one, and none of it serves.
+        registered: The names of the registered providers.
+    """
+    live, held_by = LiveModelDeployment(deployment), handover.holders(deployment)
+    serving = [provider] if provider in held_by else held_by
+    is_of_serving = live.provider_name in (None, provider, *serving)
+    if live.requested_engine or (is_of_serving and effective_engine(deployment)):
+        return []
+    return [name for name in serving if name == provider or name in registered]
 
 
 def effective_spec(deployment: Object) -> Object:

@@ -32,7 +32,7 @@ def compact(
     """Return only the managed fields that are read later.
 
     Those are the fields of the managers in `own`, and the names of the others with their part of a hand-over and
-    their finalizers. The whole list is more than half of an object's bytes.
+    their finalizers, phase and engine. The whole list is more than half of an object's bytes.
 
     Args:
         managed: The object's `metadata.managedFields`.
@@ -49,7 +49,7 @@ def compact(
 
 
 def _reduced(entry: Mapping[str, Any], content: bool, times: bool) -> dict[str, Any]:
-    """Return the entry with the finalizers, the conditions of a hand-over and a reported phase as its only fields.
+    """Return the entry with the finalizers, the conditions of a hand-over, phase and engine as its only fields.
 
     With `content` it also keeps the fields outside of metadata and status.
     """
@@ -83,6 +83,8 @@ def _reduced_status(status: Fields, manager: str) -> dict[str, Any]:
     reduced: dict[str, Any] = {"f:conditions": kept} if kept else {}
     if "f:phase" in status and manager.endswith(names.provider_manager("")):
         reduced["f:phase"] = {}
+    if "f:engine" in (status.get("f:provider") or {}):
+        reduced["f:provider"] = {"f:engine": {}}
     return reduced
 
 
@@ -146,6 +148,19 @@ def condition_owners(obj: Object, type_: str) -> set[str]:
         for entry in _entries(obj)
         if type_ in conditions((entry.get("fieldsV1") or {}).get("f:status") or {})
     }
+
+
+def owners(obj: Object, *path: str) -> set[str]:
+    """Return all managers that own the field at the path, by an apply or an update."""
+    return {entry.get("manager", "") for entry in _entries(obj) if _owns_path(entry.get("fieldsV1"), path)}
+
+
+def _owns_path(fields: Any, path: Sequence[str]) -> bool:
+    for name in path:
+        if f"f:{name}" not in (fields or {}):
+            return False
+        fields = fields[f"f:{name}"]
+    return True
 
 
 def _type(key: str) -> str:

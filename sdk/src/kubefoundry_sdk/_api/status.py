@@ -71,7 +71,7 @@ class LeftOutProvider(ApiModel):
     """A provider that refused this generation of the spec before it created anything."""
 
     name: str
-    """Name of the provider."""
+    """Name of the provider, or PROVIDER/ENGINE if the spec names no engine."""
 
     message: Annotated[str, Field(max_length=1024)] | None = None
     """The provider's reason."""

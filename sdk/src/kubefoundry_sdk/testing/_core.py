@@ -6,7 +6,7 @@ from datetime import datetime
 
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.conditions import condition, stamp
-from kubefoundry_sdk._api.engine_choice import effective_engine, first_engine
+from kubefoundry_sdk._api.engine_choice import engine_for
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.contract import Provider
@@ -23,17 +23,8 @@ def status_of(deployment: Object, provider: Provider, now: datetime) -> Object:
         condition(reasons.PROVIDER_SELECTED, True, "ExplicitlySelected", selected, generation=generation),
     ]
     chosen = {"name": name, "selectedReason": reasons.EXPLICIT_SELECTION}
-    if engine := _engine(deployment, provider):
+    is_named = LiveModelDeployment(deployment).requested_engine is not None
+    if not is_named and (engine := engine_for(deployment, name, {name: provider.capabilities.engines})):
         chosen["engine"] = engine
     before = LiveModelDeployment(deployment).status.get("conditions")
     return {"provider": chosen, "conditions": stamp(conditions, before, now)}
-
-
-def _engine(deployment: Object, provider: Provider) -> str | None:
-    """Return the selected engine: the first one that fits, until the provider holds the model."""
-    live = LiveModelDeployment(deployment)
-    if live.requested_engine:
-        return None
-    if selected := effective_engine(deployment):
-        return selected
-    return None if live.finalizers else first_engine(deployment["spec"], provider.capabilities.engines)

@@ -127,8 +127,9 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     if deployment is None:
         return None
     report.live = upstream
-    is_returned = context.memory(key).is_returned
-    report.engine = selected_engine.published(live, context.provider, record, is_returned=is_returned)
+    if report.engine is None:
+        is_returned = context.memory(key).is_returned
+        report.engine = selected_engine.published(live, context.provider, record, is_returned=is_returned)
     read_now = await context.call(partial(results.observe, context.provider, deployment, upstream))
     uid = upstream["metadata"]["uid"]
     seen, unclear = context.memory(key).steadiness.keep(uid, read_now, context.clock())

@@ -11,8 +11,10 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._provider.contract import Provider
-from kubefoundry_sdk._provider.reconcile import finalizer
+from kubefoundry_sdk._provider.reconcile import finalizer, preconditions
+from kubefoundry_sdk._provider.reconcile.context import Context, read
 from kubefoundry_sdk._provider.reconcile.report import Stop
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._provider.write.manifest import Record
 
 
@@ -21,8 +23,8 @@ def published(
 ) -> str | None:
     """Return `status.provider.engine` as this provider reports it, None if it reports none.
 
-    It is the selected engine. If the status has lost that, it is the engine of the last apply, and the first one that
-    fits if the provider holds the model and has applied nothing.
+    It is the selected engine. If the status has lost that, it is the engine of the last apply, also while another
+    provider is chosen, and the first one that fits if the provider holds the model and has applied nothing.
 
     Args:
         live: The ModelDeployment.
@@ -32,9 +34,13 @@ def published(
             may then be that of the other provider, so the engine of the last apply takes precedence.
     """
     model = LiveModelDeployment(live)
-    if model.requested_engine or model.provider_name not in (None, provider.name):
+    if model.requested_engine:
         return None
     applied = part(record.spec, "engine").get("type") if record else None
+    if model.provider_name not in (None, provider.name):
+        # Nobody else knows which engine serves, and the chosen provider is to keep it.
+        is_unknown = engine_choice.effective_engine(live) in (None, applied)
+        return str(applied) if is_unknown and applied in ENGINES else None
     is_kept = is_returned and applied in ENGINES and finalizer.has(live, provider.name)
     if not is_kept and (selected := engine_choice.effective_engine(live)):
         return selected
@@ -43,6 +49,21 @@ def published(
     if not finalizer.has(live, provider.name):
         return None
     return engine_choice.first_engine(live.get("spec") or {}, provider.capabilities.engines)
+
+
+def restored(context: Context, live: Object, upstream: Object | None) -> str | None:
+    """Return the engine of a restored upstream object that was applied for this spec, None if there is none.
+
+    A backup restores no status, so another engine may be selected by now. With that, the object that serves would be
+    a conflict, and with its own engine it is adopted.
+    """
+    record = manifest.applied(upstream) if upstream else None
+    engine = part(record.spec, "engine").get("type") if record else None
+    if upstream is None or engine not in ENGINES:
+        return None
+    spec = engine_choice.with_engine(live.get("spec") or {}, engine)
+    deployment = read({**live, "spec": spec})
+    return str(engine) if preconditions.is_adoptable(context, deployment, upstream) else None
 
 
 def obstacle(live: Object, provider: Provider, engine: str | None, problem: str) -> Stop | None:
