@@ -147,7 +147,9 @@ def event(content: str) -> bytes:
         pytest.param(event('"a"') + b'data: {"error": "x"}\n', 1, "a", "not of a chat", id="error"),
         pytest.param(b"data: " + b"[" * 100_000, 1, "", "not of a chat", id="deep"),
         pytest.param(b"data: \xff\x1b\n", 1, "", "not of a chat", id="no text"),
-        pytest.param(event('"a"') + b": \n" * 6 * 2**20, 1, "a", "longer than 16 MiB", id="without end"),
+        pytest.param(
+            event('"a"') + (b":" * 1023 + b"\n") * 17 * 2**10, 1, "a", "longer than 16 MiB", id="without end"
+        ),
     ],
 )
 def test_chat_survives_any_answer(

@@ -29,6 +29,7 @@ def test_generated_spec_breaks_no_rule(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("field", [field for field in FIELDS if not field.startswith("provider.")])
 def test_field_is_reached(field: str) -> None:
     # One search for each field: what a fixed number of specs reaches depends on the modules that are loaded.

@@ -13,6 +13,7 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, GPU, model_deployment
+from support.events import until_event
 from support.memory import most_held
 from support.namespaces import new_namespace
 from support.waiting import SECONDS, phase, until_deployment
@@ -46,6 +47,7 @@ async def test_config_maps_with_our_labels_fill_no_process(suite: Suite, api: Cl
     await until_deployment(api, "m", other, lambda obj: phase(obj) == "Running")
 
     growth = most_held(kaito.pid) - before
+    await until_event(api, namespace, "TooMuchInNamespace")
     events, _ = await api.list(EVENTS, namespace)
     [note] = {event["note"] for event in events if event["reason"] == "TooMuchInNamespace"}
     assert "delete some" in note

@@ -39,6 +39,7 @@ from pods.llama_stack.distributions import (
 from pods.llama_stack.load import Load
 from pods.operator_process import OPERATOR
 from pods.rig import end_pods
+from support.events import until_event
 from support.llamastack import condition_of, edit, reason, until_status
 from support.waiting import until
 
@@ -331,6 +332,8 @@ async def test_outage_of_service_is_reported_once_each_way(api: Client, suite: S
     status = await until_status(
         api, "chat", chat.namespace, lambda seen: not condition_of(seen, DEGRADED), seconds=STARTED
     )
+    # The operator sends an Event after the status that it is about.
+    await until_event(api, chat.namespace, "ProviderRecovered")
 
     events = json.loads(suite.plane.kubectl("get", "events", "-n", chat.namespace, "-o", "json").stdout)
     times = {
