@@ -36,13 +36,15 @@ demo: setup ## the whole suite on this machine, until Ctrl-C
 demo-llamastack: setup ## two external providers from their sources to a llama-stack that answers; KEEP=1 leaves it up; PROVIDER=FOLDER:ID:API adds one; root
 	@tests/pods/demo $(if $(KEEP),--keep) $(if $(PROVIDER),--provider "$(PROVIDER)")
 
-test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
+test: setup ## static checks, unit, integration and upstream rungs, and pods where that can be
 	@dev/devcluster/build > /dev/null
 	@dev/devcluster/build helm4 > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m support.rungs all
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs test
 
-test-all: export KUBEFOUNDRY_CASES = all
-test-all: test ## as make test, with all generated cases instead of a sample; twice the time
+test-all: setup ## as make test, with Go, measured lines, thorough tests, and all generated cases: two to three times as long
+	@dev/devcluster/build > /dev/null
+	@dev/devcluster/build helm4 > /dev/null
+	@KUBEFOUNDRY_CASES=all PYTHONPATH=tests $(BIN)/python -m support.rungs all
 
 check: setup ## static checks and unit tests, in a minute: before each commit
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs check

@@ -15,7 +15,7 @@ from kubefoundry_widgets.provider import with_defaults
 from support.kit_planes import kept_planes
 from support.widgets import EXAMPLES, ROOT
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.thorough]
 
 KOPF = f"{Path(sys.executable).parent / 'kopf'} run --standalone --all-namespaces"
 WIDGETS = [

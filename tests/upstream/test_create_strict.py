@@ -40,7 +40,7 @@ from support.sampled_cases import examples
 from support.upstream import UpstreamCRD, crds, requires_shared
 from support.waiting import SECONDS, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
+pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared, pytest.mark.sampled(3)]
 
 OBJECTS = examples(20)
 """Objects created for each release and version (docs/compatibility.md)."""

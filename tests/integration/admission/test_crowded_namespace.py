@@ -18,7 +18,7 @@ from support.memory import most_held
 from support.namespaces import new_namespace
 from support.waiting import SECONDS, phase, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 CONFIG_MAP_COUNT = 120
 GROWTH = 60 * 2**20

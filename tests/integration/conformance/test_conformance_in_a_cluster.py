@@ -22,7 +22,7 @@ from support.status_owners import RELEASE, is_released_by_core
 from support.waiting import phase, until, until_deployment
 from support.widgets import SPEC
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.thorough]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 WIDGETS: Final = {

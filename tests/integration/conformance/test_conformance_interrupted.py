@@ -14,7 +14,7 @@ import pytest
 from support.processes import processes_of
 from support.waiting import SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.thorough]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 KIT: Final = [str(Path(sys.executable).with_name("kubefoundry-conformance")), "selector"]

@@ -17,7 +17,7 @@ from kubefoundry_conformance.cluster.rig import Rig
 from support.kit_planes import kept_planes
 from support.widgets import EXAMPLES, WIDGETS
 
-pytestmark = [pytest.mark.integration, pytest.mark.first]
+pytestmark = [pytest.mark.integration, pytest.mark.first, pytest.mark.sampled(3)]
 
 PROGRAM: Final = Path(__file__).resolve().parents[2] / "support" / "wrong_provider.py"
 EARLY: Final = ("REG-4", "REG-3")

@@ -20,7 +20,7 @@ from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from support.kit_planes import kept_planes
 
-pytestmark = [pytest.mark.integration, pytest.mark.first]
+pytestmark = [pytest.mark.integration, pytest.mark.first, pytest.mark.sampled(3)]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PROGRAM: Final = ROOT / "tests/support/wrong_selector.py"

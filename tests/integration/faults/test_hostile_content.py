@@ -20,7 +20,7 @@ from support.kinds import UPSTREAM
 from support.suites import running_suite
 from support.waiting import phase, reason, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 PROVIDERS = ("kaito", "dynamo", "kuberay")
 DEEP = "is nested more than 64 levels deep"

@@ -22,7 +22,7 @@ from support.played_pods import node
 from support.suites import running_suite
 from support.waiting import SECONDS, serves, until, until_deployment
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.sampled(2)]
 
 MANIFESTS = ROOT / "manifests"
 

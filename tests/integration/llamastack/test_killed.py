@@ -23,7 +23,7 @@ from support.llamastack import ECHO, GUARD, condition_of, edit, llsd, until_gone
 from support.own_pods import own_pod, run, run_server, variable
 from support.proxy import Fault, Proxy, between
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})

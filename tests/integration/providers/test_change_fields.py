@@ -18,7 +18,7 @@ from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.waiting import message, phase, reason, until, until_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.sampled(3)]
 
 
 GARBAGE = 300.0

@@ -25,7 +25,7 @@ from support.upstream import standin
 from support.waiting import phase, reason, serves, until, until_deployment
 from support.wishes import change_spec
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.sampled(2)]
 
 KINDS: Final = {**UPSTREAM, "direct": DEPLOYMENTS}
 EVERY_PROVIDER: Final = pytest.mark.parametrize("provider", KINDS)

@@ -24,7 +24,7 @@ from support.renamed_version import RENAMED, install_core, switch_on
 from support.restarts import stopped
 from support.waiting import SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.thorough]
 
 DOCUMENT: Final = ROOT / "docs" / "upgrade.md"
 MANY: Final = int(os.environ.get("KUBEFOUNDRY_CONVERSION_MODELS", "100"))

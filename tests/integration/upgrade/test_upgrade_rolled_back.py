@@ -26,7 +26,7 @@ from support.suites import upstream_suite
 from support.versions import CURRENT, Version, previous_version
 from support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.apart]
+pytestmark = [pytest.mark.integration, pytest.mark.apart, pytest.mark.thorough]
 
 DOCUMENT: Final = ROOT / "docs" / "upgrade.md"
 SYSTEM: Final = "kubefoundry-system"

@@ -17,7 +17,7 @@ from pods.llama_stack.distributions import entry, server, stack, until_ready
 from pods.llama_stack.engines import MODEL, report, start
 from support.deployments import GPU, model_deployment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 PLAIN: Final = "example.com/acme-plain:1"
 MURMUR, DISTANT = "example.com/acme-murmur:1", "example.com/acme-distant:1"

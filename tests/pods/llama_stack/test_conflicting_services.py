@@ -26,7 +26,7 @@ from pods.images import provider
 from pods.llama_stack.distributions import entry, server, serving_pod, stack, until_ready
 from pods.rig import end_pods
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 LEFT, RIGHT = "example.com/acme-left:1", "example.com/acme-right:1"
 RESOLVING: Final = "example.com/resolving-distribution:1"

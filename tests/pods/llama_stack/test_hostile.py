@@ -25,7 +25,7 @@ from pods.llama_stack.failing import AT_ONCE, Followed
 from pods.rig import end_pods
 from support.llamastack import condition_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 SECRET = f"Tr0ub4dor&3-{uuid.uuid4().hex}"
 

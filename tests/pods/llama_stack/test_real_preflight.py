@@ -19,7 +19,7 @@ from pods.llama_stack.conftest import Release
 from support.hostile_providers import spec
 from support.provider_server import GOOD, Server, changed
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pods.images import provider
 from pods.llama_stack.chain import Chain
 from pods.llama_stack.conftest import Release
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 def test_every_api_of_the_server_has_a_template(release: Release) -> None:

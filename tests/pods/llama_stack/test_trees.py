@@ -14,7 +14,7 @@ from kubefoundry_nodes.kubelet.image import Image
 from pods.images import provider
 from pods.llama_stack.chain import Chain
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from pods.images.provider import ECHO
 from pods.llama_stack.distributions import entry, server, stack, until_ready
 from pods.rig import end_pods
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.thorough]
 
 CONFIG = {
     "version": 2,

@@ -1,9 +1,9 @@
-"""`make test` and `make check`: run the rungs concurrently, because each spends much of its time waiting.
+"""`make test`, `make test-all` and `make check`: run the rungs concurrently, because each spends much of its time
+waiting.
 
-The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the share
-of lines that the tests executed, the ten slowest tests, the skipped tests with their reasons, the failed tests, and
-the sums.
-build/rungs/ has the complete output of each rung.
+The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the ten
+slowest tests, the skipped tests with their reasons, the failed tests, and the sums; `make test-all` also prints the
+share of lines that the tests executed. build/rungs/ has the complete output of each rung.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ COVERED: Final = ("--cov", "--cov-report=")
 UNIT: Final = (*PYTEST, "-n", str(CORES + 1), "-m", "not integration and not upstream and not slow")
 """Each worker collects all tests, which takes seconds of CPU time. One worker more than cores fills the waits."""
 RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
+    "test": {
+        "tests": REAL,
+        "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),
+        "lint": ("make", "--no-print-directory", "lint"),
+    },
     "all": {
         "tests": (*REAL, *COVERED),
         "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),

@@ -5,35 +5,55 @@ from __future__ import annotations
 import pytest
 
 from support import sampled_cases
+from support.sampled_cases import is_in_sample
 
 COUNT = 120
 
 
-def sampled(request: pytest.FixtureRequest, share: int) -> list[str]:
-    """Return the names in the sample of a test with COUNT cases and one case without the mark."""
+def cases(request: pytest.FixtureRequest, *marks: pytest.MarkDecorator) -> list[pytest.Item]:
+    """Return COUNT cases of a test with these marks."""
     items: list[pytest.Item] = [
         pytest.Function.from_parent(request.node.parent, name=f"test[{number}]", callobj=lambda: None)
         for number in range(COUNT)
     ]
-    for item in items[1:]:
-        item.add_marker(pytest.mark.sampled(share))
+    for item in items:
+        for mark in marks:
+            item.add_marker(mark)
+    return items
+
+
+@pytest.mark.parametrize("share", [2, 3, 6])
+def test_sample_is_about_its_share(request: pytest.FixtureRequest, share: int) -> None:
+    count = sum(map(is_in_sample, cases(request, pytest.mark.sampled(share))))
+
+    assert COUNT / share * 0.5 < count < COUNT / share * 1.5
+
+
+@pytest.mark.parametrize(("marks", "count"), [((), COUNT), ((pytest.mark.thorough,), 0)])
+def test_thorough_test_is_in_no_sample(
+    request: pytest.FixtureRequest, marks: tuple[pytest.MarkDecorator, ...], count: int
+) -> None:
+    assert sum(map(is_in_sample, cases(request, *marks))) == count
+
+
+@pytest.mark.parametrize(
+    ("runs_all", "arguments", "count"),
+    [(False, ["tests"], 0), (True, ["tests"], COUNT), (False, ["tests/test_a.py::test"], COUNT)],
+)
+def test_all_cases_run_on_request(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    runs_all: bool,
+    arguments: list[str],
+    count: int,
+) -> None:
+    monkeypatch.setattr(sampled_cases, "ALL", runs_all)
+    monkeypatch.setattr(request.config, "args", arguments)
+    items = cases(request, pytest.mark.thorough)
+
     sampled_cases.pytest_collection_modifyitems(request.config, items)
-    return [item.name for item in items]
 
-
-def test_sample_has_its_share_and_all_unmarked(request: pytest.FixtureRequest) -> None:
-    names = sampled(request, 6)
-
-    assert "test[0]" in names
-    assert COUNT / 6 * 0.5 < len(names) < COUNT / 6 * 1.5
-    assert names == sampled(request, 6)
-
-
-def test_all_cases_run_on_request(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampled_cases, "ALL", True)
-
-    assert len(sampled(request, 6)) == COUNT
-    assert sampled_cases.examples(200) == 200
+    assert len(items) == count
 
 
 @pytest.mark.parametrize(("count", "tried"), [(200, 50), (40, 10), (12, 10), (4, 4)])
