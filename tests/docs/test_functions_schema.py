@@ -95,7 +95,6 @@ def test_every_generated_spec_fits_the_request(spec: dict[str, Any]) -> None:
 
 RECORDER = """
 import json, sys
-from support.sampled_cases import examples
 results = json.loads(sys.argv[1])
 for raw in sys.stdin:
     request = json.loads(raw)
