@@ -219,10 +219,14 @@ async def test_provider_without_a_fitting_engine_says_so() -> None:
 
 def select_provider(harness: Harness, name: str, engine: str | None) -> None:
     """Write the choice of a provider, as core or a selector."""
-    chosen = {"name": name, **({"engine": engine} if engine else {})}
-    body = {"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT, "status": {"provider": chosen}}
+    apply_provider(harness, {"name": name, **({"engine": engine} if engine else {})}, names.SELECTOR_MANAGER)
+
+
+def apply_provider(harness: Harness, fields: dict[str, str], manager: str) -> None:
+    """Apply fields of `status.provider`."""
+    body = {"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT, "status": {"provider": fields}}
     body["metadata"] = {"name": "model", "namespace": NAMESPACE}
-    harness._send("PATCH", f"{URL}/status", body, APPLY, names.SELECTOR_MANAGER, force="true")
+    harness._send("PATCH", f"{URL}/status", body, APPLY, manager, force="true")
 
 
 @pytest.mark.parametrize("engine", [None, "vllm", "trtllm"], ids=["none", "preferred", "another"])
@@ -268,10 +272,7 @@ async def test_restart_in_a_return_keeps_the_engine(engine: str) -> None:
         uid = harness.upstream_object["metadata"]["uid"]
         select_provider(harness, "another", engine)
         await harness.advance(5)
-        reported = {"provider": {"engine": engine}}
-        body = {"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT, "status": reported}
-        body["metadata"] = {"name": "model", "namespace": NAMESPACE}
-        harness._send("PATCH", f"{URL}/status", body, APPLY, "another-provider", force="true")
+        apply_provider(harness, {"engine": engine}, names.provider_manager("another"))
 
         select_provider(harness, THINGS.name, None)
         await harness.restart()

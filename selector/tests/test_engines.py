@@ -27,7 +27,7 @@ CONDITIONS: Final = ("true", "spec.engine.type == 'sglang'", "spec.engine.type !
 ENGINE_SETS: Final = [set(some) for size in (1, 2) for some in combinations(ENGINES, size)] + [set(ENGINES)]
 
 
-HISTORIES = examples(400)
+HISTORIES: Final = examples(400)
 
 
 def provider(

@@ -9,11 +9,9 @@ from typing import Any, Final
 import pytest
 
 from kubefoundry_cli.providers import named
-from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile.compatibility import check
-from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
-from support.upstream import UpstreamCRD, crds, standin
+from support.upstream import probed_schemas
 
 GPU: Final = {"resources": {"gpu": {"count": 1}, "memory": "8Gi"}}
 PARTS: Final = {"replicas": 1, "gpu": {"count": 1}, "memory": "8Gi"}
@@ -43,18 +41,6 @@ PURPOSES: Final = (
 )
 
 
-def schemas(provider: Provider) -> Iterator[Schema]:
-    """Yield the schema of each stored release of the upstream CRD that the provider supports."""
-    if provider.upstream.schema:
-        yield provider.upstream.schema
-        return
-    released: tuple[UpstreamCRD, ...] = (standin(provider.name), *crds(provider.name))
-    for crd in released:
-        schema = provider.probe(crd.document)
-        if isinstance(schema, Schema):
-            yield schema
-
-
 def answers(name: str, spec: dict[str, Any], storage: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the refusal and the rendered objects (JSON) for each schema, one of them empty.
 
@@ -66,7 +52,7 @@ def answers(name: str, spec: dict[str, Any], storage: dict[str, Any]) -> Iterato
     plain, asked = (
         deployment({**spec, "model": {"id": "org/llama", "storage": stored}}) for stored in ({}, storage)
     )
-    usable = [schema for schema in schemas(provider) if not check(provider, plain, schema).problems]
+    usable = [schema for schema in probed_schemas(provider) if not check(provider, plain, schema).problems]
     assert usable
     for schema in usable:
         problems = check(provider, asked, schema).problems

@@ -20,7 +20,7 @@ from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment
 from support.plans import deployment as of_plan
 from support.plans import planned
-from support.upstream import UpstreamCRD, crds, standin
+from support.upstream import probed_schemas
 
 FLAGS = {
     "--pod-hf-endpoint": "https://hub.example.com/hf",
@@ -67,18 +67,6 @@ def started(name: str, flags: dict[str, str]) -> Provider:
     return build(flags)
 
 
-def schemas(provider: Provider) -> Iterator[Schema]:
-    """Yield the schema of each stored release of the upstream CRD that the provider supports."""
-    if provider.upstream.schema:
-        yield provider.upstream.schema
-        return
-    released: tuple[UpstreamCRD, ...] = (standin(provider.name), *crds(provider.name))
-    for crd in released:
-        schema = provider.probe(crd.document)
-        if isinstance(schema, Schema):
-            yield schema
-
-
 def pods(value: Any) -> Iterator[tuple[Object, Object]]:
     """Yield the spec of each pod, and its container with its variables."""
     if isinstance(value, list):
@@ -110,7 +98,7 @@ def variables(container: Object) -> dict[str, str]:
 @pytest.mark.parametrize(("name", "spec", "count"), CASES)
 def test_flags_reach_every_pod(name: str, spec: dict[str, Any], count: int) -> None:
     provider = started(name, FLAGS)
-    objects = [made for schema in schemas(provider) if (made := rendered(provider, spec, schema))]
+    objects = [made for schema in probed_schemas(provider) if (made := rendered(provider, spec, schema))]
 
     assert objects
     for made in objects:
@@ -128,7 +116,7 @@ def test_render_is_unchanged_without_flags(name: str, spec: dict[str, Any], coun
     provider = started(name, {})
     model = deployment({"model": {"id": "org/model"}, **spec, "provider": {"name": name}})
 
-    for schema in schemas(provider):
+    for schema in probed_schemas(provider):
         if not check(provider, model, schema).problems:
             assert results.render(provider, model, schema) == provider.render(model, schema)
 
@@ -137,7 +125,7 @@ def test_render_is_unchanged_without_flags(name: str, spec: dict[str, Any], coun
 def test_env_takes_precedence_over_flags(name: str, spec: dict[str, Any], count: int) -> None:
     provider = started(name, FLAGS)
     env = [{"name": "https_proxy", "value": "http://own:1"}, {"name": "SSL_CERT_FILE", "value": "/own.crt"}]
-    schema = next(iter(schemas(provider)))
+    schema = next(iter(probed_schemas(provider)))
 
     made = rendered(provider, {**spec, "env": env}, schema)
 
@@ -154,9 +142,9 @@ def test_kaito_preset_keeps_its_pods_and_says_so() -> None:
     spec = {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm", "trustRemoteCode": True}, **GPU}
     model = deployment({**spec, "provider": {"name": "kaito"}})
 
-    made = results.render(provider, model, next(iter(schemas(provider))))
+    made = results.render(provider, model, next(iter(probed_schemas(provider))))
 
-    assert made.main == results.render(started("kaito", {}), model, next(iter(schemas(provider)))).main
+    assert made.main == results.render(started("kaito", {}), model, next(iter(probed_schemas(provider)))).main
     assert made.notes[-2:] == (
         "The pods of this model do not get HF_ENDPOINT, HTTPS_PROXY, NO_PROXY of the provider's flags",
         "The pods of this model do not get the CA bundle of the provider's flags",
@@ -171,7 +159,7 @@ def test_volume_at_the_path_of_the_bundle_leaves_it_out() -> None:
     provider = started("direct", FLAGS)
     spec = {"engine": {"type": "vllm"}, **GPU, "podTemplate": template}
 
-    made = rendered(provider, spec, next(iter(schemas(provider))))
+    made = rendered(provider, spec, next(iter(probed_schemas(provider))))
 
     assert made is not None
     [(pod, container)] = pods(made.main)
@@ -247,7 +235,7 @@ def test_edits_keep_the_settings_of_the_first_write(name: str, seed: int) -> Non
         "env": OWN_VARIABLES[seed % 6],
     }
     first = started(name, STARTS[seed % 4])
-    schema = list(schemas(first))[-1]
+    schema = list(probed_schemas(first))[-1]
     live = unchanging = planned(of_plan(spec), subject=first, schema=schema)
     for _ in range(8):
         later = started(name, chance.choice(STARTS))
@@ -283,7 +271,7 @@ def test_own_volume_there_leaves_the_bundle_out(name: str, own: dict[str, Any]) 
     provider = started(name, FLAGS)
 
     made = rendered(
-        provider, {"engine": {"type": "vllm"}, **GPU, **IMAGE, **own}, next(iter(schemas(provider)))
+        provider, {"engine": {"type": "vllm"}, **GPU, **IMAGE, **own}, next(iter(probed_schemas(provider)))
     )
 
     assert made is not None
@@ -300,7 +288,7 @@ def test_plan_shows_the_settings_that_are_kept(
 ) -> None:
     spec = {**of_plan().raw_spec, **GPU, **IMAGE, "provider": {"name": name}, "env": OWN_VARIABLES[2]}
     first, later = started(name, before), started(name, after)
-    schema = list(schemas(first))[-1]
+    schema = list(probed_schemas(first))[-1]
     live = planned(of_plan(spec), subject=first, schema=schema)
     meta = {"name": "m", "namespace": "n", "uid": "uid", "generation": 1}
     edit = {**spec, "env": []}

@@ -30,9 +30,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect the tests and cases outside of the sample."""
     if ALL or any(".py" in argument for argument in config.args):
         return
-    chosen = [item for item in items if is_in_sample(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-    items[:] = chosen
+    left_out = [item for item in items if not is_in_sample(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if is_in_sample(item)]
 
 
 def is_in_sample(item: pytest.Item) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from support.parsed import parsed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,3 +88,14 @@ def schema(crd: UpstreamCRD, version: str) -> dict[str, Any]:
         if candidate["name"] == version:
             return dict(candidate["schema"]["openAPIV3Schema"])
     raise KeyError(f"{crd.name} has no version {version}")
+
+
+def probed_schemas(provider: Provider) -> Iterator[Schema]:
+    """Yield the schema of each stored release of the upstream CRD that the provider supports."""
+    if provider.upstream.schema:
+        yield provider.upstream.schema
+        return
+    for crd in (standin(provider.name), *crds(provider.name)):
+        probed = provider.probe(crd.document)
+        if isinstance(probed, Schema):
+            yield probed

@@ -9,7 +9,6 @@ from kubefoundry_sdk._api import handover
 from kubefoundry_sdk._api.engine_choice import effective_engine, engine_for, unreported_by, with_engine
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._provider.write import manifest
 
 
@@ -68,7 +67,7 @@ def on_serving_engine(obj: Object, asked_for: Object, upstream: Object | None) -
     is_owned = manifest.is_owned_by(upstream, asked_for["metadata"]["uid"])
     if record is None or (is_owned and effective_engine(obj)):
         return obj
-    return on_engine(asked_for, part(record.spec, "engine").get("type"))
+    return on_engine(asked_for, record.engine)
 
 
 def with_kept_engine(obj: Object, live: Object) -> Object:

@@ -17,7 +17,6 @@ from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.managed_fields import managers
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.names import provider_manager
-from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import preconditions
@@ -173,7 +172,7 @@ def _is_applied_for(live: Object, obj: Object) -> bool:
     record = manifest.applied(live)
     if record is None:
         return False
-    engine = LiveModelDeployment(obj).requested_engine or part(record.spec, "engine").get("type")
+    engine = LiveModelDeployment(obj).requested_engine or record.engine
     spec = with_engine(obj["spec"], engine) if engine else obj["spec"]
     try:
         before = ModelDeploymentSpec.model_validate(record.spec)

@@ -23,7 +23,7 @@ from kubefoundry_sdk._provider.registration import registration
 from kubefoundry_selector.candidate import Provider, Request, provider, request
 from kubefoundry_selector.decision import decide
 from kubefoundry_selector.engines import choose, requests
-from kubefoundry_selector.memory import recall
+from kubefoundry_selector.memory import recall, refuser, refuser_parts
 from kubefoundry_selector.select import Decision, select
 
 
@@ -99,11 +99,10 @@ def settled(
         packages: The installed packages.
         left_out: Providers that are known to have refused the model.
     """
-    refusals = {
-        refuser: _refusal(packages.get(name), on_engine(obj, engine or None))
-        for refuser in left_out
-        for name, _, engine in [refuser.partition("/")]
-    }
+    refusals = {}
+    for name in left_out:
+        provider, engine = refuser_parts(name)
+        refusals[name] = _refusal(packages.get(provider), on_engine(obj, engine))
     while True:
         attempts = requests(obj, refusals)
         decision = choose(attempts, registered, select)
@@ -112,8 +111,7 @@ def settled(
         refusal = _refusal(packages.get(decision.provider or ""), on_engine(obj, decision.engine))
         if decision.provider is None or not refusal:
             return attempt, decision
-        refuser = f"{decision.provider}/{decision.engine}" if decision.engine else decision.provider
-        refusals[refuser] = refusal
+        refusals[refuser(decision.provider, decision.engine)] = refusal
 
 
 def with_denials(obj: Object, registered: Sequence[Provider]) -> Sequence[Provider]:

@@ -32,6 +32,7 @@ from kubefoundry_sdk._api.kinds import CLAIMS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Unreachable
+from kubefoundry_sdk._cluster.retry import spread
 from kubefoundry_sdk._runtime import admitted, backoff
 from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key, key_of
@@ -232,7 +233,7 @@ class Claims:
             return _Attempt(claims, is_dry_run, due, failures, str(refused), refused.is_lasting)
         if not is_settled:
             failures += 1
-            due = self._clock() + min(backoff.spread(backoff.OBJECT.after(failures)), AGAIN)
+            due = self._clock() + min(spread(backoff.OBJECT.after(failures)), AGAIN)
             return _Attempt(claims, is_dry_run, due, failures)
         return _Attempt(claims, is_dry_run, self._clock() + AGAIN)
 
@@ -336,7 +337,7 @@ def _same(claims: list[Claim], others: list[Claim]) -> bool:
 
 def _delay(failures: int, refused: _Refused) -> float:
     if refused.error is None:
-        return min(backoff.spread(backoff.OBJECT.after(failures)), refused.longest)
+        return min(spread(backoff.OBJECT.after(failures)), refused.longest)
     return backoff.delay(failures, refused.error)
 
 

@@ -16,14 +16,7 @@ from typing import Any, Final
 
 from kubefoundry_core.engine import naming_engine, selected, unfit_engine
 from kubefoundry_core.provider_health import Health, provider_healthy
-from kubefoundry_sdk._api import (
-    contract_version,
-    handover,
-    managed_fields,
-    names,
-    reasons,
-    validation,
-)
+from kubefoundry_sdk._api import contract_version, handover, managed_fields, names, reasons, validation
 from kubefoundry_sdk._api.conditions import Condition, condition, without_time
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
@@ -194,9 +187,7 @@ def _core_reports_deletion(deployment: Object, surroundings: Surroundings) -> bo
 
 def providers_of(deployment: Object, chosen: str | None) -> list[str]:
     """Return the chosen provider, then other providers that still report on the model, because one may serve it."""
-    suffix = names.provider_manager("")
-    managers = LiveModelDeployment(deployment).reporters()
-    reporting = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
+    reporting = names.providers_of(LiveModelDeployment(deployment).reporters())
     return [*([chosen] if chosen else []), *(name for name in reporting if name != chosen)]
 
 
@@ -231,13 +222,13 @@ def _has_reported(deployment: Object) -> bool:
     a condition without an owner counts. A condition that another manager wrote does not count, because then no
     provider would report on the model.
     """
-    live, suffix = LiveModelDeployment(deployment), names.provider_manager("")
-    if any(manager.endswith(suffix) for manager in live.reporters()):
+    live = LiveModelDeployment(deployment)
+    if names.providers_of(live.reporters()):
         return True
     if live.condition(reasons.PROVIDER_COMPATIBLE) is None:
         return False
     owners = managed_fields.condition_owners(deployment, reasons.PROVIDER_COMPATIBLE)
-    return not owners or any(owner == handover.RESET or owner.endswith(suffix) for owner in owners)
+    return not owners or handover.RESET in owners or bool(names.providers_of(owners))
 
 
 def _chosen_has_written(deployment: Object) -> bool:

@@ -48,8 +48,8 @@ def selected(
 def _is_left_to_core(deployment: Object, *, is_held: bool) -> bool:
     """Check whether core owns the selected engine, or only the providers of a hand-over do."""
     managers = engine_choice.engine_owners(deployment)
-    is_of_providers = all(manager.endswith(names.provider_manager("")) for manager in managers)
-    return names.CORE_MANAGER in managers or (bool(managers) and is_of_providers and not is_held)
+    is_of_providers = bool(managers) and len(names.providers_of(managers)) == len(managers)
+    return names.CORE_MANAGER in managers or (is_of_providers and not is_held)
 
 
 def naming_engine(
@@ -100,11 +100,11 @@ def _with_reason(
     if live.provider.get("engine") == engine or provider in handover.holders(live.obj):
         return f"{message} (it was selected before)"
     spec = live.obj.get("spec") or {}
-    preferred = ENGINES[: ENGINES.index(engine)]
+    problems = engine_choice.engine_problems(spec)
     whys = [
-        f"{name}: {engine_choice.problem_with(spec, name) or f'not supported by {provider}'}"
-        for name in preferred
-        if name not in supported.get(provider, ()) or engine_choice.problem_with(spec, name)
+        f"{name}: {problems[name] or f'not supported by {provider}'}"
+        for name in ENGINES[: ENGINES.index(engine)]
+        if problems[name] or name not in supported.get(provider, ())
     ]
     return f"{message} ({'; '.join(whys)})" if whys else message
 

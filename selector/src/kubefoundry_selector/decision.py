@@ -229,7 +229,8 @@ def _decide_valid(
 
     if is_current:
         memory = replace(memory, left_out=recalled.left_out)
-    refusal = refused(live.obj, selection.name, is_repeated=_has_refused(memory, selection))
+    is_repeated = memory.has_refused_another(selection.name, selection.engine)
+    refusal = refused(live.obj, selection.name, is_repeated=is_repeated)
     if refusal is not None:
         memory = memory.without(str(selection.name), quoted(refusal), selection.engine)
     elif is_current and selection.ours and selection.is_selected and _has_engine(live, selection):
@@ -252,7 +253,7 @@ def _choose(
         # The provider that holds the model restores the engine that it runs. Another one must not replace it.
         return _kept(selection, memory, live.generation)
     attempts = requests(live.obj, memory.left_out, reselect=reselect)
-    is_refused = f"{selection.name}/{selection.engine}" in memory.left_out
+    is_refused = memory.has_refused(selection.name, selection.engine)
     for attempt in () if reselect or is_refused else attempts.all:
         if _can_stay(attempt, selection, registered):
             engine = None if attempt.is_engine_named else attempt.engine
@@ -297,12 +298,6 @@ def _can_stay(request: Request, selection: Selection, registered: Sequence[Provi
     if offered is None:
         return selection.condition.get("reason") not in ("NoHealthyProviders", "NoMatchingProvider")
     return not incapabilities(request, offered)
-
-
-def _has_refused(memory: Memory, selection: Selection) -> bool:
-    """Check whether the provider has refused this generation with another engine."""
-    own = [refuser for refuser in memory.left_out if refuser.partition("/")[0] == selection.name]
-    return bool(selection.engine and own and f"{selection.name}/{selection.engine}" not in own)
 
 
 def refused(deployment: Object, provider: str | None, *, is_repeated: bool = False) -> str | None:

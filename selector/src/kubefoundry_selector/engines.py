@@ -14,7 +14,7 @@ from kubefoundry_sdk.selector import (
     states_engine,
 )
 from kubefoundry_selector.candidate import Provider, Request, request
-from kubefoundry_selector.memory import left_out_for
+from kubefoundry_selector.memory import left_out_for, refuser
 from kubefoundry_selector.select import Decision, Select, preferred_but_down
 from kubefoundry_selector.wording import engine_text, no_engine_text, waiting_for_engine_text
 
@@ -54,7 +54,7 @@ def requests(
     engines = [engine for engine, problem in problems.items() if not problem]
     selected = effective_engine(deployment)
     if selected and not reselect:
-        is_refused = f"{live.provider_name}/{selected}" in (left_out or {})
+        is_refused = refuser(live.provider_name, selected) in (left_out or {})
         held_by = holders(deployment)
         if live.provider_name in held_by or any(states_engine(deployment, name) for name in held_by):
             engines = [selected]

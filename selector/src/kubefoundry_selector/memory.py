@@ -38,7 +38,7 @@ class Memory:
 
     Attributes:
         left_out: The providers that refused this generation of the spec before they created anything, each with its
-            message (`quoted`). A provider that refused it with a selected engine is there as NAME/ENGINE.
+            message (`quoted`), by `refuser`.
         reselect: The last value of the annotation that was acted on, as `mark` returns it.
         denied: The providers that the creator may not use, each with the reason, when a provider was last chosen.
     """
@@ -52,8 +52,17 @@ class Memory:
 
         The message of an earlier refusal stays.
         """
-        refuser = f"{provider}/{engine}" if engine else provider
-        return replace(self, left_out={**self.left_out, refuser: self.left_out.get(refuser, words)})
+        name = refuser(provider, engine)
+        return replace(self, left_out={**self.left_out, name: self.left_out.get(name, words)})
+
+    def has_refused(self, provider: str | None, engine: str | None) -> bool:
+        """Check whether the provider has refused the selected engine."""
+        return engine is not None and refuser(provider, engine) in self.left_out
+
+    def has_refused_another(self, provider: str | None, engine: str | None) -> bool:
+        """Check whether the provider has refused this generation, but not with the selected engine."""
+        refused = {name for name in self.left_out if refuser_parts(name)[0] == provider}
+        return engine is not None and bool(refused) and refuser(provider, engine) not in refused
 
     def to_status(self) -> dict[str, Any]:
         """Return the value of `status.selection`. An empty `reselect` says that no value was acted on."""
@@ -77,18 +86,29 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
+def refuser(provider: str | None, engine: str | None) -> str:
+    """Return the name of a left-out provider: PROVIDER/ENGINE if it refused a selected engine (contract §5)."""
+    return f"{provider}/{engine}" if engine else str(provider)
+
+
+def refuser_parts(name: str) -> tuple[str, str | None]:
+    """Return the provider of a `refuser`, and the engine, None if the spec names it."""
+    provider, _, engine = name.partition("/")
+    return provider, engine or None
+
+
 def left_out_for(left_out: Mapping[str, str], engine: str) -> dict[str, str]:
     """Return the providers that refused the spec with this engine, by name."""
-    split = [(refuser.partition("/"), words) for refuser, words in left_out.items()]
-    return {name: words for (name, _, refused), words in split if refused in ("", engine)}
+    split = [(refuser_parts(name), words) for name, words in left_out.items()]
+    return {provider: words for (provider, refused), words in split if refused in (None, engine)}
 
 
 def refusals(left_out: Mapping[str, str]) -> str:
     """Return the refusals as part of a text; empty if there are none."""
-    split = [(refuser.partition("/"), words) for refuser, words in left_out.items() if words]
+    split = [(refuser_parts(name), words) for name, words in left_out.items() if words]
     return "".join(
-        f"; {name} refused it{f' with engine {engine}' if engine else ''}: {words}"
-        for (name, _, engine), words in split
+        f"; {provider} refused it{f' with engine {engine}' if engine else ''}: {words}"
+        for (provider, engine), words in split
     )
 
 

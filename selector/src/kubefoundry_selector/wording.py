@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
-from kubefoundry_selector.memory import refusals
+from kubefoundry_selector.memory import refusals, refuser
 
 NO_HEALTHY: Final = "No healthy providers available"
 """contract §5, word for word."""
@@ -91,7 +91,7 @@ def no_engine_text(text: str, tried: Sequence[Request], unfit: Mapping[str, str]
     others = f". No provider is selected for the engines {names} either" if names else ""
     others += refusals(
         {
-            f"{name}/{request.engine}": words
+            refuser(name, request.engine): words
             for request in less_preferred
             for name, words in request.left_out.items()
         }

@@ -44,18 +44,14 @@ COVERED: Final = ("--cov", "--cov-report=")
 
 UNIT: Final = (*PYTEST, "-n", str(CORES + 1), "-m", "not integration and not upstream and not slow")
 """Each worker collects all tests, which takes seconds of CPU time. One worker more than cores fills the waits."""
+TEST: Final[dict[str, Sequence[str]]] = {
+    "tests": REAL,
+    "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),
+    "lint": ("make", "--no-print-directory", "lint"),
+}
 RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
-    "test": {
-        "tests": REAL,
-        "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),
-        "lint": ("make", "--no-print-directory", "lint"),
-    },
-    "all": {
-        "tests": (*REAL, *COVERED),
-        "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),
-        "lint": ("make", "--no-print-directory", "lint"),
-        "go": ("dev/devcluster/build", "test"),
-    },
+    "test": TEST,
+    "all": {**TEST, "tests": (*REAL, *COVERED), "go": ("dev/devcluster/build", "test")},
     "check": {
         "unit": UNIT,
         "lint": ("make", "--no-print-directory", "lint"),

@@ -27,13 +27,13 @@ def _is_of_another(live: LiveModelDeployment) -> bool:
     The chosen provider decides if it holds the model. Before, the providers that hold it state which engine serves. A
     provider that was chosen in between, and is not any more, leaves its engine in the status for a moment.
     """
-    stating = engine_owners(live.obj)
-    suffix, chosen = names.provider_manager(""), live.provider_name
-    if chosen is None or not stating or not all(manager.endswith(suffix) for manager in stating):
+    managers, chosen = engine_owners(live.obj), live.provider_name
+    stating = names.providers_of(managers)
+    if chosen is None or not stating or len(stating) < len(managers):
         return False
     held_by = handover.holders(live.obj)
     deciding = {chosen} if chosen in held_by else {chosen, *held_by}
-    return stating.isdisjoint(names.provider_manager(name) for name in deciding)
+    return deciding.isdisjoint(stating)
 
 
 def engine_owners(deployment: Object) -> set[str]:

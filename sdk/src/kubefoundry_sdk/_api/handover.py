@@ -37,9 +37,7 @@ def reporting(deployment: Object) -> list[str]:
     status. Holders come first. A finalizer alone proves less, because a tenant may have written it, even under the
     provider's field manager.
     """
-    held, suffix = holders(deployment), names.provider_manager("")
-    managers = LiveModelDeployment(deployment).reporters()
-    reporters = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
+    held, reporters = holders(deployment), names.providers_of(LiveModelDeployment(deployment).reporters())
     owned = {name: _owned_status(deployment, name) for name in reporters}
     phase = [name for name in reporters if "f:phase" in owned[name]]
     # A provider that is gone keeps the values that are equal. The one after it has created its own object.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 GROUP: Final = "kubefoundry.ai"
@@ -80,6 +81,12 @@ POD_SETTINGS_ANNOTATION: Final = f"{GROUP}/pod-settings"
 def provider_manager(provider: str) -> str:
     """Return the field manager of a provider (contract §1)."""
     return f"{provider}-provider"
+
+
+def providers_of(managers: Iterable[str]) -> list[str]:
+    """Return the providers whose field managers are among these, sorted."""
+    suffix = provider_manager("")
+    return sorted(manager.removesuffix(suffix) for manager in managers if manager.endswith(suffix))
 
 
 def provider_finalizer(provider: str) -> str:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk._cluster.retry import spread, wait
-
-__all__ = ["FAULT_DELAY", "OBJECT", "OUTAGE_DELAY", "Backoff", "delay", "spread"]
+from kubefoundry_sdk._cluster.retry import wait
 
 DOUBLINGS: Final = 12
 """Failures in a row that are counted: a delay is at its maximum by then. A float overflows at 1,025."""

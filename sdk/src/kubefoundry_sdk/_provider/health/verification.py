@@ -18,10 +18,11 @@ from typing import Final
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.retry import spread
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint
 from kubefoundry_sdk._provider.health.completion import Try
 from kubefoundry_sdk._provider.health.models_endpoint import Ask, KeyRequired, NoModels
-from kubefoundry_sdk._runtime.backoff import Backoff, spread
+from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.fair_queue import FairLimit
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.supervision import Work

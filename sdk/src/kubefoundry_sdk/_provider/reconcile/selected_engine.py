@@ -5,14 +5,14 @@ Once the provider holds the model, it alone knows which engine serves, so nobody
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kubefoundry_sdk._api import engine_choice, reasons
-from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._api.untrusted import part
-from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.contract import Deployment, Provider
 from kubefoundry_sdk._provider.reconcile import finalizer, preconditions
-from kubefoundry_sdk._provider.reconcile.context import Context, read
+from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._provider.write.manifest import Record
@@ -36,34 +36,37 @@ def published(
     model = LiveModelDeployment(live)
     if model.requested_engine:
         return None
-    applied = part(record.spec, "engine").get("type") if record else None
+    applied = record.engine if record else None
     if model.provider_name not in (None, provider.name):
         # Nobody else knows which engine serves, and the chosen provider is to keep it.
         is_unknown = engine_choice.effective_engine(live) in (None, applied)
-        return str(applied) if is_unknown and applied in ENGINES else None
-    is_kept = is_returned and applied in ENGINES and finalizer.has(live, provider.name)
+        return applied if is_unknown else None
+    is_kept = is_returned and applied and finalizer.has(live, provider.name)
     if not is_kept and (selected := engine_choice.effective_engine(live)):
         return selected
-    if applied in ENGINES:
-        return str(applied)
+    if applied:
+        return applied
     if not finalizer.has(live, provider.name):
         return None
     return engine_choice.first_engine(live.get("spec") or {}, provider.capabilities.engines)
 
 
-def restored(context: Context, live: Object, upstream: Object | None) -> str | None:
+def restored(context: Context, deployment: Deployment, upstream: Object | None) -> str | None:
     """Return the engine of a restored upstream object that was applied for this spec, None if there is none.
 
     A backup restores no status, so another engine may be selected by now. With that, the object that serves would be
     a conflict, and with its own engine it is adopted.
     """
-    record = manifest.applied(upstream) if upstream else None
-    engine = part(record.spec, "engine").get("type") if record else None
-    if upstream is None or engine not in ENGINES:
+    if upstream is None or not preconditions.is_restored(context, deployment, upstream):
         return None
-    spec = engine_choice.with_engine(live.get("spec") or {}, engine)
-    deployment = read({**live, "spec": spec})
-    return str(engine) if preconditions.is_adoptable(context, deployment, upstream) else None
+    record = manifest.applied(upstream)
+    engine = record.engine if record else None
+    if engine is None:
+        return None
+    spec = engine_choice.with_engine(deployment.raw_spec, engine)
+    return (
+        engine if preconditions.is_adoptable(context, replace(deployment, raw_spec=spec), upstream) else None
+    )
 
 
 def obstacle(live: Object, provider: Provider, engine: str | None, problem: str) -> Stop | None:

@@ -60,7 +60,7 @@ def _use_selected_engine(turn: Turn) -> End | None:
     provider = turn.context.provider
     record = recreate.applied(turn.context, turn.deployment, turn.upstream, turn.last_record)
     memory = turn.memory
-    restored = selected_engine.restored(turn.context, turn.live, turn.upstream)
+    restored = selected_engine.restored(turn.context, turn.deployment, turn.upstream)
     engine = turn.report.engine = restored or selected_engine.published(
         turn.live, provider, record, is_returned=memory.is_returned
     )

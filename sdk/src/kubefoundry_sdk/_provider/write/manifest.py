@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk._api import managed_fields, names
+from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.foreign_json import decode
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._api.untrusted import mapping, part
 from kubefoundry_sdk._provider import pod_defaults, propagation
 from kubefoundry_sdk._provider.contract import Deployment, PodDefaults, Propagation
 
@@ -131,6 +132,12 @@ class Record:
     image: str | None
     follows: str = field(default="", compare=False)
     settings: PodDefaults = field(default=PodDefaults(), compare=False)
+
+    @property
+    def engine(self) -> str | None:
+        """The engine with which the object was applied, None if the record has none that is known."""
+        engine = part(self.spec, "engine").get("type")
+        return str(engine) if engine in ENGINES else None
 
 
 def content(obj: Object) -> Object:
