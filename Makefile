@@ -44,7 +44,7 @@ test: setup ## static checks, unit, integration and upstream rungs, and pods whe
 test-all: setup ## as make test, with Go, measured lines, thorough tests, and all generated cases: two to three times as long
 	@dev/devcluster/build > /dev/null
 	@dev/devcluster/build helm4 > /dev/null
-	@KUBEFOUNDRY_CASES=all PYTHONPATH=tests $(BIN)/python -m support.rungs all
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs all
 
 check: setup ## static checks and unit tests, in a minute: before each commit
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs check

@@ -36,19 +36,11 @@ def test_thorough_test_is_in_no_sample(
     assert sum(map(is_in_sample, cases(request, *marks))) == count
 
 
-@pytest.mark.parametrize(
-    ("runs_all", "arguments", "count"),
-    [(False, ["tests"], 0), (True, ["tests"], COUNT), (False, ["tests/test_a.py::test"], COUNT)],
-)
-def test_all_cases_run_on_request(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    runs_all: bool,
-    arguments: list[str],
-    count: int,
+@pytest.mark.parametrize(("is_sample", "count"), [(True, 0), (False, COUNT)])
+def test_all_cases_run_unless_sample_is_asked_for(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, is_sample: bool, count: int
 ) -> None:
-    monkeypatch.setattr(sampled_cases, "ALL", runs_all)
-    monkeypatch.setattr(request.config, "args", arguments)
+    monkeypatch.setattr(sampled_cases, "SAMPLE", is_sample)
     items = cases(request, pytest.mark.thorough)
 
     sampled_cases.pytest_collection_modifyitems(request.config, items)
@@ -58,6 +50,12 @@ def test_all_cases_run_on_request(
 
 @pytest.mark.parametrize(("count", "tried"), [(200, 50), (40, 10), (12, 10), (4, 4)])
 def test_share_of_examples_is_tried(monkeypatch: pytest.MonkeyPatch, count: int, tried: int) -> None:
-    monkeypatch.setattr(sampled_cases, "ALL", False)
+    monkeypatch.setattr(sampled_cases, "SAMPLE", True)
 
     assert sampled_cases.examples(count) == tried
+
+
+def test_all_examples_are_tried_without_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled_cases, "SAMPLE", False)
+
+    assert sampled_cases.examples(200) == 200
