@@ -6,6 +6,7 @@ import functools
 import json
 import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -137,7 +138,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     On a terminal that is too narrow, print a block of lines for each row instead.
     """
     shown = [[clean(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(head))]
+    widths = [max(width_of(row[column]) for row in shown) for column in range(len(head))]
     if rows and _is_too_wide(sum(widths) + len(GAP) * (len(widths) - 1)):
         _print_blocks(*shown)
         return
@@ -168,8 +169,19 @@ def _print_blocks(head: Sequence[str], *rows: Sequence[str]) -> None:
 
 def row_of(cells: Sequence[str], widths: Sequence[int]) -> None:
     """Print one line of a table, and flush it."""
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    padded = (cell + " " * (width - width_of(cell)) for cell, width in zip(cells, widths, strict=True))
     print(GAP.join(padded).rstrip(), flush=True)
+
+
+def width_of(text: str) -> int:
+    """Return the columns that a terminal needs for printable text.
+
+    Chinese, Japanese and Korean characters take two, combining marks none (Unicode Standard Annex 11).
+    """
+    if text.isascii():
+        return len(text)
+    marks = sum(unicodedata.category(char) in ("Mn", "Me") for char in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(char) in "WF" for char in text)
 
 
 def clean(text: object) -> str:

@@ -137,7 +137,9 @@ class _Lines:
         """Show a list of models. The first list sets the widths of the columns."""
         if models and not self._shown:
             head, cells = rows(models, everywhere=self._everywhere, wide=self._wide)
-            self._widths = [max(map(len, map(clean, column))) for column in zip(head, *cells, strict=True)]
+            self._widths = [
+                max(map(output.width_of, map(clean, column))) for column in zip(head, *cells, strict=True)
+            ]
         for obj in models:
             self.show(obj)
 
@@ -161,7 +163,7 @@ class _Lines:
     def _print(self, cells: list[str]) -> None:
         cells = [clean(cell) for cell in cells]
         widths = self._widths or [0] * len(cells)
-        self._widths = [max(pair) for pair in zip(widths, map(len, cells), strict=True)]
+        self._widths = [max(pair) for pair in zip(widths, map(output.width_of, cells), strict=True)]
         output.row_of(cells, self._widths)
 
 

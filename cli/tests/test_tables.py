@@ -1,4 +1,4 @@
-"""A table on a terminal that is too narrow for it."""
+"""Tables on terminals, narrow ones too, and with characters of any width."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def test_table_without_rows_keeps_its_head(
     output.table(HEAD, [])
 
     assert capsys.readouterr().out.splitlines() == [COLUMNS[0]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "width"),
+    [
+        pytest.param("模型", 4, id="two Chinese characters"),
+        pytest.param("\uff4d\uff44", 4, id="two fullwidth letters"),
+        pytest.param("cafe\u0301", 4, id="accent of its own"),
+        pytest.param("caf\u00e9", 4, id="letter with an accent"),
+        pytest.param("a\u200db", 3, id="joiner, shown as a space"),
+    ],
+)
+def test_columns_align_beside_characters_of_any_width(
+    cell: str, width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output.table(("ID", "B"), [(cell, "x"), ("m", "y")])
+
+    head, row, _ = capsys.readouterr().out.splitlines()
+    assert row == f"{output.clean(cell)}{output.GAP}x"
+    assert head == f"{'ID':{width}}{output.GAP}B"
