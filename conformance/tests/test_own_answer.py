@@ -33,3 +33,17 @@ async def test_redirect_is_not_the_subjects_answer(monkeypatch: pytest.MonkeyPat
 
     assert metrics == "a 1"
     assert elsewhere.asked == []
+
+
+async def test_endless_answer_is_not_read_to_the_end() -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b"a 1\n" * 250_000)
+
+    app = web.Application()
+    app.router.add_get("/metrics", endless)
+    async with TestServer(app) as server:
+        with pytest.raises(OSError, match="/metrics answers with more than 16 MiB"):
+            await asyncio.to_thread(registering.own_answer, int(server.port or 0), "/metrics")

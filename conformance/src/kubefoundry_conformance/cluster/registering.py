@@ -24,6 +24,9 @@ RECONCILED: Final = "kubefoundry_reconciliation_duration_seconds"
 END: Final = 5.0
 """Seconds from SIGTERM (contract §6)."""
 
+LONGEST: Final = 16 << 20
+"""Most bytes of an answer of the subject: the metrics of our own components have some 100 KiB."""
+
 RULES: Final = [{"condition": "false", "priority": 7}]
 """Selection rules of an administrator, which never select the subject."""
 
@@ -134,7 +137,7 @@ def own_answer(port: int, path: str) -> str:
     """Return the text that the subject serves at a path of this machine.
 
     Raises:
-        OSError: There is no answer, or another status than 200.
+        OSError: There is no answer, another status than 200, or a longer text than `LONGEST`.
         HTTPException: The answer is not HTTP.
     """
     # Not urllib, which may ask a proxy and follows redirects: the subject's own answer counts.
@@ -143,7 +146,10 @@ def own_answer(port: int, path: str) -> str:
         answer = connection.getresponse()
         if answer.status != 200:
             raise OSError(f"{path} answers {answer.status} {answer.reason}")
-        return answer.read().decode()
+        text = answer.read(LONGEST + 1)
+        if len(text) > LONGEST:
+            raise OSError(f"{path} answers with more than {LONGEST >> 20} MiB")
+        return text.decode(errors="replace")
 
 
 async def check_ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Finding | None:
