@@ -235,10 +235,11 @@ async def unreachable(reader: Reader) -> str:
 
 
 async def edited_identity(reader: Reader) -> str:
+    """Return the warning of a dry run, since a real edit would recreate the object while the command reads it."""
     await serving(reader, "kaito")
     patch = '[{"op":"replace","path":"/spec/model/id","value":"org/other"}]'
     return reader.plane.kubectl(
-        *("patch", "md", "m", "-n", reader.namespace, "--type=json", "-p", patch)
+        *("patch", "md", "m", "-n", reader.namespace, "--type=json", "--dry-run=server", "-p", patch)
     ).stderr
 
 
