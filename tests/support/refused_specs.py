@@ -93,8 +93,8 @@ _COMPILATION_VARIABLES = (
     "with purpose compilationCache: remove one of the two"
 )
 _OFFLINE_VARIABLES = (
-    "env may not set HF_HUB_OFFLINE, LLAMA_ARG_OFFLINE, LLAMA_OFFLINE beside model.storage.offline: remove one of "
-    "the two"
+    "env may not set HF_HUB_OFFLINE, LLAMA_ARG_OFFLINE, LLAMA_OFFLINE beside model.storage.offline or an image with "
+    "purpose modelCache: remove one of the two"
 )
 
 
@@ -328,6 +328,15 @@ REFUSED: Final = (
     Refused(
         "online and offline",
         changed(AGGREGATED, model__storage={"offline": True}, env=[{"name": "HF_HUB_OFFLINE", "value": "0"}]),
+        "env",
+        _OFFLINE_VARIABLES,
+    ),
+    Refused(
+        "online beside weights in an image",
+        _stored(
+            {"name": "w", "image": {"reference": "registry.example/w:1"}, "purpose": "modelCache"},
+            env=[{"name": "HF_HUB_OFFLINE", "value": "0"}],
+        ),
         "env",
         _OFFLINE_VARIABLES,
     ),

@@ -229,9 +229,13 @@ _OF_STORAGE: Final = (
     *map(_cache_variables, PATHS),
     _no_variable(
         tuple(dict.fromkeys(name for names in OFFLINE.values() for name in names)),
-        "model.storage.offline",
-        "has(self.model.storage) && self.model.storage.offline",
-        lambda spec: bool(spec["model"].get("storage", {}).get("offline")),
+        "model.storage.offline or an image with purpose modelCache",
+        f"has(self.model.storage) && self.model.storage.offline || {_VOLUMES}"
+        " && self.model.storage.volumes.exists(one, has(one.image) && one.purpose == 'modelCache')",
+        lambda spec: (
+            bool(spec["model"].get("storage", {}).get("offline"))
+            or any("image" in one and one["purpose"] == "modelCache" for one in _volumes(spec))
+        ),
     ),
     _of_uri(
         "the image contains the model when source is custom: remove model.storage.uri",
