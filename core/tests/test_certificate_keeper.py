@@ -19,6 +19,7 @@ from kubefoundry_core.certificate_secret import SECRET
 from kubefoundry_core.conversion import SERVICE as CONVERSION
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
+from kubefoundry_sdk._cluster.logs import VALUES
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.listening import bind
 from kubefoundry_sdk._runtime.process import Process
@@ -28,6 +29,11 @@ from support.wire import Asked, ok, refusal, wire
 HOST: Final = f"kubefoundry-core.{SYSTEM_NAMESPACE}.svc"
 NAME: Final = "platform-tls"
 SERVICE: Final = {"service": {"name": "kubefoundry-core", "namespace": SYSTEM_NAMESPACE}}
+
+
+def logged_values(record: logging.LogRecord) -> dict[str, str]:
+    values: dict[str, str] = vars(record).get(VALUES, {})
+    return values
 
 
 def answer(asked: Asked) -> web.Response:
@@ -131,7 +137,10 @@ async def test_refused_certificate_is_reported_before_it_is_published(
 
     assert first and first.startswith(problem)
     assert not core.bundles
-    assert [record.levelno for record in caplog.records if problem in record.message] == [logging.ERROR]
+    levels = [
+        record.levelno for record in caplog.records if problem in logged_values(record).get("problem", "")
+    ]
+    assert levels == [logging.ERROR]
 
 
 async def test_own_certificate_that_openssl_refuses_is_replaced() -> None:
@@ -197,9 +206,9 @@ async def test_leaf_without_conversion_name_serves_admission(caplog: pytest.LogC
         assert problem is None
         assert core.listener.presented is not None
         assert core.bundles == [root.chain]
-    assert f"conversions fail: tls.crt of Secret {SYSTEM_NAMESPACE}/{NAME} does not name {CONVERSION}." in (
-        caplog.text
-    )
+    (failing,) = [record for record in caplog.records if record.msg.startswith("conversions fail")]
+    assert logged_values(failing)["secret"] == f"{SYSTEM_NAMESPACE}/{NAME}"
+    assert logged_values(failing)["host"].startswith(f"{CONVERSION}.")
 
 
 async def test_leaf_with_conversion_name_stays_when_next_lacks_it() -> None:

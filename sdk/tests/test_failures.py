@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kubefoundry_sdk._api.conditions import MAX_MESSAGE, clip, condition
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._provider.reconcile import dry_run
 from kubefoundry_sdk._provider.reconcile.failures import Failures, mark, stop
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._runtime.backoff import FAULT_DELAY, OBJECT
-from kubefoundry_sdk._runtime.logs import described
 from support.plans import provider
 
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk import Deployment, Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk._cluster.logs import VALUES
 from kubefoundry_sdk._functions.client import Client, Deadlines
 from kubefoundry_sdk._functions.main import described
 from kubefoundry_sdk._functions.messages import Settings
@@ -203,7 +204,7 @@ def test_stderr_of_program_is_logged(start: Start, caplog: pytest.LogCaptureFixt
     logged = threading.Event()
 
     def note(record: logging.LogRecord) -> bool:
-        if record.getMessage() == "program: out of widgets":
+        if vars(record).get(VALUES) == {"line": "out of widgets"}:
             logged.set()
         return True
 
@@ -223,10 +224,10 @@ def test_stderr_of_program_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
 
     _log_lines(io.BytesIO(b"x" * 5000 + b"\n" + b"line\n" * 20_000))
 
-    lines = [record.getMessage() for record in caplog.records]
-    assert "program: more lines in this second are not logged" in lines
-    assert len(lines) <= LOG_LINES * (time.monotonic() - began + 2)
-    assert max(map(len, lines)) == len("program: ") + LOG_LINE
+    assert "more lines of the program in this second are not logged" in caplog.messages
+    assert len(caplog.records) <= LOG_LINES * (time.monotonic() - began + 2)
+    lines = [str(value) for record in caplog.records for value in vars(record).get(VALUES, {}).values()]
+    assert max(map(len, lines)) == LOG_LINE
 
 
 def written(folder: Path, change: dict[str, Any]) -> str:

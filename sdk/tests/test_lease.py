@@ -12,9 +12,9 @@ from aiohttp import web
 
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.logs import VALUES
 from kubefoundry_sdk._runtime import lease
 from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost, expired
-from kubefoundry_sdk._runtime.logs import VALUES
 from support.simulated_time import in_simulated_time
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk._runtime import logs
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._runtime.status_changes import WORDS, changes
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.workqueue import WorkQueue

@@ -7,7 +7,8 @@ import logging
 
 import pytest
 
-from kubefoundry_sdk._runtime import logs, supervision
+from kubefoundry_sdk._cluster import logs
+from kubefoundry_sdk._runtime import supervision
 from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.supervision import supervise
 from support.waiting import SECONDS

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import logs, traces
+from kubefoundry_sdk._runtime import traces
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from support.trace_collector import Collector, Span, trace_collector

@@ -27,7 +27,7 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._cluster.reflector import reflect
-from kubefoundry_sdk._runtime import logs
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._runtime.store import Store
 
 async def main():

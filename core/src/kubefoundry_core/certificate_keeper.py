@@ -43,6 +43,7 @@ from kubefoundry_core.webhook_configurations import (
 )
 from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
 from kubefoundry_sdk._api.names import CORE_MANAGER
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key, Store
@@ -193,7 +194,7 @@ class CertificateKeeper:
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"
             self._report_problem(problem)
-            log.error("%s", problem)
+            log.error("the webhook's certificate cannot be used", extra=logs.values(problem=problem))
             return None
         return material
 
@@ -212,11 +213,9 @@ class CertificateKeeper:
         if presented and not unnamed(presented, hosts) and not out_of_date(presented, datetime.now(UTC)):
             raise Unusable(f"tls.crt does not name {missing[0]}")
         log.error(
-            "conversions fail: tls.crt of Secret %s/%s does not name %s; issue it with this name, "
+            "conversions fail, because tls.crt does not name a host; issue it with this name, "
             "or switch the conversion off",
-            self._process.namespace,
-            self._name,
-            missing[0],
+            extra=logs.values(secret=f"{self._process.namespace}/{self._name}", host=missing[0]),
         )
 
     def _called_hosts(self, callers: Sequence[Object]) -> list[str]:
@@ -228,14 +227,14 @@ class CertificateKeeper:
         """Return the required material once it is stored. A missing or unusable Secret causes a new authority."""
         before = material or self._listener.presented
         if before and (why := out_of_date(before, now)):
-            log.warning("the webhook's certificate is replaced: %s", why)
+            log.warning("the webhook's certificate is replaced", extra=logs.values(why=why))
         renewal = renewed(before, self._hosts, now, new_authority=material is None)
         if renewal is None:
             assert before is not None
             return before
         body = filled(renewal, secret, self._process.namespace)
         self._secrets.put(await self._stored(body, new=secret is None))
-        log.info("webhook certificates renewed: %d authorities in the bundle", len(renewal.authorities))
+        log.info("webhook certificates renewed", extra=logs.values(authorities=len(renewal.authorities)))
         return renewal
 
     async def _stored(self, body: Object, *, new: bool) -> Object:
@@ -269,7 +268,7 @@ class CertificateKeeper:
                 await client.apply(VALIDATING, body, manager=CORE_MANAGER)
         except ApiError as error:
             # This must not stop the turn: certificates do not need the missing permission.
-            log.warning("the CRDs are not protected from deletion: %s", error)
+            log.warning("the CRDs are not protected from deletion", extra=logs.values(error=str(error)))
             return False
         return True
 
@@ -281,7 +280,7 @@ class CertificateKeeper:
             if body:
                 stored = await self._process.client.apply(kind, body, manager=CORE_MANAGER)
                 self._configurations[kind].put(stored)
-                log.info("caBundle applied to %s %s", kind.kind, CONFIGURATION)
+                log.info("caBundle applied", extra=logs.values(kind=kind.kind, name=CONFIGURATION))
 
     async def _publish_to_crds(self, bundle: bytes) -> None:
         """Make the API server trust the conversions of the CRDs that ask for them."""
@@ -289,7 +288,7 @@ class CertificateKeeper:
             if body := conversion_patch(crd, bundle):
                 name = crd["metadata"]["name"]
                 self._crds[name].put(await self._process.client.apply(CRDS, body, manager=CORE_MANAGER))
-                log.info("caBundle applied to the conversion of CustomResourceDefinition %s", name)
+                log.info("caBundle applied", extra=logs.values(kind="CustomResourceDefinition", name=name))
 
     def _is_trusted(self, material: Material, now: datetime) -> bool:
         """Check whether the webhooks trust the leaf, and no conversion that trusts the presented leaf refuses it."""

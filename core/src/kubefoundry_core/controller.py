@@ -26,8 +26,9 @@ from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFI
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk._api.validation import Problem, validate
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import logs, status
+from kubefoundry_sdk._runtime import status
 from kubefoundry_sdk._runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk._runtime.paced_queue import PacedQueue
 from kubefoundry_sdk._runtime.process import Process, loop_time

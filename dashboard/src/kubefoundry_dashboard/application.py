@@ -24,6 +24,7 @@ from kubefoundry_dashboard import (
 from kubefoundry_dashboard.access import Access
 from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failure_page, page, status_of
 from kubefoundry_dashboard.security import Handler, add_headers, carries_token, is_known_host, same_origin
+from kubefoundry_sdk._cluster import logs
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ async def _explain(request: web.Request, handler: Handler) -> web.StreamResponse
         # The browser has closed the connection: nobody reads an error page.
         raise
     except Exception as error:
-        log.exception("internal error for %s", request.path)
+        log.exception("internal error", extra=logs.values(path=request.path))
         return failure_page(
             request, 500, f"internal error: {type(error).__name__}", next_step="The log has the details."
         )

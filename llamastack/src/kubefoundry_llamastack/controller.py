@@ -18,6 +18,7 @@ from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key
 
@@ -172,7 +173,8 @@ class Controller:
 
     def _operator_config(self, key: Key, obj: Object | None) -> None:
         for problem in distribution.read(obj).problems:
-            log.warning("ConfigMap %s/%s: %s", *key, problem)
+            invalid = logs.values(config_map="/".join(key), problem=problem)
+            log.warning("the operator's ConfigMap has an invalid value", extra=invalid)
         self._enqueue_all()
 
 

@@ -47,8 +47,8 @@ from kubefoundry_sdk._api.conditions import find, rfc3339
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._runtime import status
-from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kubefoundry_llamastack.snapshot import Answer
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode, encode, nested
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._runtime.fair_queue import FairLimit
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.tenant_http import NoAnswer, TooSlow, exchange
@@ -115,7 +116,7 @@ async def poll(url: str) -> Answer:
     try:
         return await _fetch(url)
     except Exception as error:
-        log.exception("the answer of %s cannot be read because of an internal error", url)
+        log.exception("the server's answer cannot be read, internal error", extra=logs.values(url=url))
         return Answer(problem=f"The server's answer at {url} cannot be read: {type(error).__name__}")
 
 

@@ -19,6 +19,7 @@ from support.command_line import CommandLine, Done
 from support.deployments import GPU
 from support.document_commands import code_lines
 from support.edits import running
+from support.log_texts import LOG_TEXTS
 from support.suites import running_suite
 
 pytestmark = pytest.mark.integration
@@ -58,15 +59,6 @@ NOT_RUN: Final = {
     f"{SYSTEM} describe certificate": "needs the CRDs of cert-manager",
 }
 """The commands that cannot run on this suite, with the reason."""
-
-LOG_TEXTS: Final = {
-    "acquiring lease",
-    "cannot be read and is skipped",
-    "failed, retrying",
-    "internal error, restarting",
-    "renewing lease",
-}
-"""Texts of logs, which the document marks as code, too. Any other code of several words is a command."""
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from support.waiting import SECONDS, phase, until_deployment
 
 pytestmark = pytest.mark.integration
 
-LEFT_OUT = "pods are skipped, watching them is forbidden"
+LEFT_OUT = "objects are skipped, watching them is forbidden resource=pods"
 
 
 async def test_pods_are_left_out_until_they_may_be_watched(fresh: Suite, api: Client, namespace: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import Problem
-from kubefoundry_sdk._runtime import logs
+from kubefoundry_sdk._cluster import logs
 
 log = logging.getLogger(__name__)
 LINES: Final = 20

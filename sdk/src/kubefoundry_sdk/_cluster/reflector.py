@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
 from kubefoundry_sdk._cluster.listing import complete_list
@@ -174,9 +175,8 @@ class _Reflection:
             await self._try_watch(listed)
         rewound = _older(listed, self.seen)
         if rewound:
-            log.warning(
-                "the API server returned an older list of %s than before, listing again", self.kind.plural
-            )
+            resource = logs.values(resource=self.kind.plural)
+            log.warning("the API server returned an older list than before, listing again", extra=resource)
         self.version = self.seen = listed
         self.sink.replace(objects, listed, rewound=rewound)
         self.alive()
@@ -211,7 +211,8 @@ class _Reflection:
         if self.refused and error.code == 403:
             delay = wait(REFUSED[min(self.forbidden, len(REFUSED) - 1)], error, BLIND)
             if self.forbidden == 1:
-                log.warning("%s are skipped, watching them is forbidden: %s", self.kind.plural, error)
+                forbidden = logs.values(resource=self.kind.plural, error=str(error))
+                log.warning("objects are skipped, watching them is forbidden", extra=forbidden)
                 self.version = ""
                 self.refused()
             self.forbidden += 1
@@ -232,7 +233,7 @@ class _Reflection:
         if self.silent:
             # Normal for a kind without changes, as Events have no bookmarks. `_went_back` checks for a restored
             # server.
-            log.debug("watching %s again: %s", self.kind.plural, error)
+            log.debug("watching again", extra=logs.values(resource=self.kind.plural, error=str(error)))
             return delay
         self.version = ""
         _log_failure(self.kind, error, self.failures)
@@ -298,4 +299,4 @@ def _deliver(event: Object, sink: Sink) -> str:
 def _log_failure(kind: Kind, error: Exception, failures: int) -> None:
     """Log once for a series of failures, and again if it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
-        log.warning("watching %s failed, retrying: %s", kind.plural, error)
+        log.warning("watching failed, retrying", extra=logs.values(resource=kind.plural, error=str(error)))

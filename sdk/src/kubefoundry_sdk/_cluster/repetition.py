@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import Repeated
 from kubefoundry_sdk._cluster.rate import Bucket
 
@@ -67,7 +68,7 @@ class Repetition:
         if last.bucket.wait(now):
             error = Repeated(request, BURST, EVERY)
             if not last.logged:
-                log.warning("%s", error)
+                log.warning("a repeated write was not sent", extra=logs.values(error=str(error)))
             last.logged = True
             raise error
         return last.bucket.take

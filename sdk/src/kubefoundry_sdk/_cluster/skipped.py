@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from prometheus_client import Counter
 
+from kubefoundry_sdk._cluster import logs
+
 log = logging.getLogger(__name__)
 
 SKIPPED: Final = Counter(
@@ -29,11 +31,12 @@ def skipped(obj: Any, error: Exception) -> None:
     SKIPPED.labels(kind).inc()
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     log.error(
-        "%s %s/%s cannot be read and is skipped, correct or delete it: %s: %s (%s)",
-        kind,
-        str(meta.get("namespace") or "")[:63],
-        str(meta.get("name"))[:253],
-        type(error).__name__,
-        str(error)[:500],
-        ", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames),
+        "an object cannot be read and is skipped, correct or delete it",
+        extra=logs.values(
+            kind=kind,
+            namespace=str(meta.get("namespace") or "")[:63],
+            name=str(meta.get("name"))[:253],
+            error=f"{type(error).__name__}: {str(error)[:500]}",
+            line=", ".join(f"{frame.filename}:{frame.lineno}" for frame in frames),
+        ),
     )

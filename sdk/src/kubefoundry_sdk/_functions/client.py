@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._functions import messages, strict_json
 from kubefoundry_sdk._functions.description import Description
 from kubefoundry_sdk._functions.program import Program, ProgramError
@@ -133,5 +134,5 @@ class Client:
         delay = DELAYS.after(self._failures - 1) if self._failures > 1 else 0.0
         self._not_before = time.monotonic() + delay
         if not self._closed:
-            after = f" after {delay:g} s at the earliest" if delay else ""
-            log.warning("%s; the next call starts it again%s", error, after)
+            values = logs.values(error=error, seconds=delay)
+            log.warning("the program ended; the next call after this delay starts it again", extra=values)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Final
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._provider.results import Fault
 
 log = logging.getLogger(__name__)
@@ -171,6 +172,6 @@ def _log_lines(output: IO[bytes]) -> None:
                 second, count = int(time.monotonic()), 0
             count += 1
             if count == LOG_LINES:
-                log.warning("program: more lines in this second are not logged")
+                log.warning("more lines of the program in this second are not logged")
             elif count < LOG_LINES:
-                log.info("program: %s", line.decode(errors="replace").rstrip())
+                log.info("program", extra=logs.values(line=line.decode(errors="replace").rstrip()))

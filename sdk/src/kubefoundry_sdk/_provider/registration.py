@@ -11,6 +11,7 @@ from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.conditions import Condition, rfc3339
 from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.reasons import REGISTRATION_APPLIED, UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.retry import wait
@@ -18,7 +19,7 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk._runtime import admitted, logs, problem_events, wall_clock
+from kubefoundry_sdk._runtime import admitted, problem_events, wall_clock
 from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.recorder import Recorder
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import Fenced
-from kubefoundry_sdk._runtime import logs, metrics
+from kubefoundry_sdk._runtime import metrics
 from kubefoundry_sdk._runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk._runtime.supervision import Work
 

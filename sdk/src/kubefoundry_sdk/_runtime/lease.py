@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import LEASES, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.retry import requested
-from kubefoundry_sdk._runtime import logs, wall_clock
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.refusals import Obstacle, obstacle
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from kubefoundry_sdk._api import images
 from kubefoundry_sdk._api.duration import parse
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
-from kubefoundry_sdk._runtime.logs import LEVELS
+from kubefoundry_sdk._cluster.logs import LEVELS
 
 _VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", default=os.environ)
 

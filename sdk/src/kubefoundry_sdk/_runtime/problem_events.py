@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
-from kubefoundry_sdk._runtime.logs import described
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._runtime.recorder import Recorder
 
 

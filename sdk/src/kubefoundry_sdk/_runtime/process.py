@@ -28,14 +28,14 @@ from prometheus_client.registry import Collector
 from kubefoundry_sdk._api import contract_version, names
 from kubefoundry_sdk._api.build import commit
 from kubefoundry_sdk._api.kinds import Kind, Object
-from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster import credentials, logs
 from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.congestion import Congestion
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
 from kubefoundry_sdk._cluster.skipped import SKIPPED
-from kubefoundry_sdk._runtime import buffers, health, logs, metrics, problem_events, traces
+from kubefoundry_sdk._runtime import buffers, health, metrics, problem_events, traces
 from kubefoundry_sdk._runtime.leadership import Leadership
 from kubefoundry_sdk._runtime.outage_clock import OutageClock
 from kubefoundry_sdk._runtime.recorder import Recorder

@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Final, Literal
 
 from kubefoundry_sdk._api.kinds import EVENTS, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk._runtime import logs, wall_clock
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.retry import wait
-from kubefoundry_sdk._runtime import logs
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,10 @@ from typing import Any
 from kubefoundry_sdk._api import managed_fields
 from kubefoundry_sdk._api.conditions import clip, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import admitted, logs, wall_clock
+from kubefoundry_sdk._runtime import admitted, wall_clock
 from kubefoundry_sdk._runtime.altered_status import Sent
 from kubefoundry_sdk._runtime.status_changes import changes
 from kubefoundry_sdk._runtime.store import Store, key_of

@@ -19,8 +19,8 @@ from typing import Final
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import compact
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.skipped import skipped
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.altered_status import AlteredStatuses
 from kubefoundry_sdk._runtime.memory_quota import OVERHEAD, MemoryQuota
 

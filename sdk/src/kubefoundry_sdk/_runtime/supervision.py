@@ -9,8 +9,8 @@ from typing import Final
 
 from prometheus_client import Counter
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.retry import spread
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from kubefoundry_sdk._runtime import logs
+from kubefoundry_sdk._cluster import logs
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import Final
 
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Repeated, Unreachable
 from kubefoundry_sdk._cluster.retry import requested
-from kubefoundry_sdk._runtime import backoff, logs, metrics, traces
+from kubefoundry_sdk._runtime import backoff, metrics, traces
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 from kubefoundry_sdk._runtime.store import Key
 

@@ -6,6 +6,7 @@ import logging
 
 from kubefoundry_sdk._api import managed_fields
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._provider.reconcile import drift_repair, release, reported_generation
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Report
@@ -13,7 +14,6 @@ from kubefoundry_sdk._provider.write import apply
 from kubefoundry_sdk._provider.write.admission import Admission
 from kubefoundry_sdk._provider.write.helpers import mark, marked
 from kubefoundry_sdk._provider.write.plan import Plan
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)

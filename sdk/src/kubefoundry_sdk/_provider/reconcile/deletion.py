@@ -9,6 +9,7 @@ from functools import partial
 from kubefoundry_sdk._api import conditions, names, reasons
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import (
     finalizer,
@@ -24,7 +25,6 @@ from kubefoundry_sdk._provider.reconcile.handover import other_holders
 from kubefoundry_sdk._provider.reconcile.observation import observe
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._provider.write import manifest
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import key_of
 from kubefoundry_sdk._runtime.wait import sooner
 

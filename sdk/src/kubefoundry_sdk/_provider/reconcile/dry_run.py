@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.conditions import clip
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import finalizer
@@ -21,7 +22,6 @@ from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import apply, manifest
 from kubefoundry_sdk._provider.write.helpers import Mark, kind_of, mark
 from kubefoundry_sdk._provider.write.plan import Plan
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.refusals import Refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken
 

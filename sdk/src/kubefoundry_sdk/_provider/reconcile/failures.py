@@ -19,11 +19,11 @@ from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._provider.results import Fault
 from kubefoundry_sdk._runtime import backoff
-from kubefoundry_sdk._runtime.logs import described
 
 CONFLICTS: Final = 3
 """Conflicts in a row that are retried at once and not reported, if the upstream object has changed each time."""

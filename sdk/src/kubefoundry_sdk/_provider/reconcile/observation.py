@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk._provider.health import pod_causes, staleness
@@ -38,7 +39,6 @@ from kubefoundry_sdk._provider.write import (
 )
 from kubefoundry_sdk._provider.write.helpers import whole
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
-from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)

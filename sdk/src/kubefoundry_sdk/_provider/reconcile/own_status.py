@@ -10,10 +10,11 @@ from typing import Any, Final
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, READY, STALE_STATUS
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import release, start_report
 from kubefoundry_sdk._provider.reconcile.context import Context
-from kubefoundry_sdk._runtime import logs, status
+from kubefoundry_sdk._runtime import status
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)

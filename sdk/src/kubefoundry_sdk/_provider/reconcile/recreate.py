@@ -8,6 +8,7 @@ from typing import Final
 
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._provider.contract import Deployment
 from kubefoundry_sdk._provider.reconcile import preconditions
 from kubefoundry_sdk._provider.reconcile.context import Context
@@ -15,7 +16,6 @@ from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import apply, manifest, record_trust
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._provider.write.plan import Plan
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.refusals import Obstacle, Refused
 from kubefoundry_sdk._runtime.store import key_of
 

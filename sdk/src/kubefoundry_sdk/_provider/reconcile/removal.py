@@ -11,9 +11,10 @@ from typing import Final
 
 from kubefoundry_sdk._api.conditions import clip
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile.context import Context
-from kubefoundry_sdk._runtime import logs, metrics
+from kubefoundry_sdk._runtime import metrics
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.memory import Memory
@@ -16,7 +17,6 @@ from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._provider.write.plan import Plan
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_sdk._runtime.wait import sooner
 

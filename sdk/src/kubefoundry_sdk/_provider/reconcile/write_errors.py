@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 
 from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
 from kubefoundry_sdk._provider.reconcile import failures, preconditions, retained
 from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.reconcile.turn import End, Turn
-from kubefoundry_sdk._runtime import logs, metrics
+from kubefoundry_sdk._runtime import metrics
 from kubefoundry_sdk._runtime.refusals import Refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken
 

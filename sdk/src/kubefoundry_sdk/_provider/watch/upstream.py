@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.untrusted import mapping, mappings
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._cluster.logs import described
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_fields import declared, version_schema
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk._provider.write import manifest
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
-from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Store
 

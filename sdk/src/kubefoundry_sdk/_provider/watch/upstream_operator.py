@@ -14,6 +14,7 @@ from itertools import chain, repeat
 from typing import Final
 
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, LEASES, NAMESPACES, Kind, Object
+from kubefoundry_sdk._cluster import logs
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.permission import may
@@ -23,7 +24,6 @@ from kubefoundry_sdk._cluster.skipped import skipped
 from kubefoundry_sdk._provider.upstream_kind import Operator
 from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk._provider.watch.trusted_namespaces import SELECTOR, TrustedNamespaces
-from kubefoundry_sdk._runtime import logs
 from kubefoundry_sdk._runtime.lease import expired
 from kubefoundry_sdk._runtime.store import Key, key_of
 
