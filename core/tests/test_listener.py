@@ -46,7 +46,7 @@ def serial(leaf: bytes) -> int:
 
 async def test_each_stage_is_trusted_by_its_and_the_next_bundle() -> None:
     old, joined, signed = three_stages()
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         for stage, bundles in (
             (old, (old.bundle, joined.bundle)),
             (joined, (old.bundle, joined.bundle, signed.bundle)),
@@ -62,7 +62,7 @@ async def test_leaf_with_another_kind_of_key_replaces_the_leaf(host: str | None)
     root = issued("root")
     kinds = [ec.generate_private_key(ec.SECP256R1()), None, ec.generate_private_key(ec.SECP256R1())]
     leaves = [issued("leaf", root, ["127.0.0.1", "core.example.com"], key=key) for key in kinds]
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         for leaf in leaves:
             await listener.present(read_existing({"data": secret_data(root, leaf)}))
 
@@ -71,7 +71,7 @@ async def test_leaf_with_another_kind_of_key_replaces_the_leaf(host: str | None)
 
 async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:
     old, _, signed = three_stages()
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         await listener.present(signed)
 
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -80,7 +80,7 @@ async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:
 
 async def test_connections_are_refused_until_there_is_a_certificate() -> None:
     old, _, _ = three_stages()
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         with pytest.raises(ConnectionRefusedError):
             await served(port, old.bundle)
 
@@ -100,7 +100,7 @@ async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
     }
     answers: asyncio.Queue[bool] = asyncio.Queue()
 
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         await listener.present(old)
         trust = ssl.create_default_context(cadata=joined.bundle.decode())
 
@@ -135,7 +135,7 @@ async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
 )
 async def test_listener_answers_invalid_review(path: str, body: bytes, status: int) -> None:
     old, _, _ = three_stages()
-    async with bound_listener() as (listener, port):
+    async with bound_listener() as (listener, port, _):
         await listener.present(old)
         trust = ssl.create_default_context(cadata=old.bundle.decode())
         async with (

@@ -35,6 +35,7 @@ async def listening(
     async with bound_listener(patience=patience, new_context=new_context, registered=registered) as (
         listener,
         port,
+        _,
     ):
         await listener.present(served)
         trust = ssl.create_default_context(cadata=served.bundle.decode())
@@ -47,15 +48,19 @@ async def bound_listener(
     patience: float = PATIENCE,
     new_context: Callable[[], ssl.SSLContext] = server_context,
     registered: Callable[[], dict[str, Any]] = dict,
-) -> AsyncIterator[tuple[Listener, int]]:
-    """Yield a listener without a certificate, and its port."""
+    delay: float = 0.0,
+) -> AsyncIterator[tuple[Listener, int, asyncio.Task[None]]]:
+    """Yield a listener without a certificate, its port, and the task that ends it once it is cancelled."""
     bound = bind(0)
     listener = Listener(
-        application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, new_context
+        application(registered, lambda namespace: 2**30, no_models, patience=patience),
+        bound,
+        new_context,
+        delay,
     )
     closing = asyncio.create_task(listener.closed_at_end())
     try:
-        yield listener, bound.getsockname()[1]
+        yield listener, bound.getsockname()[1], closing
     finally:
         closing.cancel()
         await asyncio.gather(closing, return_exceptions=True)

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, server_context
@@ -19,6 +20,9 @@ from kubefoundry_sdk._runtime.listening import bind
 from kubefoundry_sdk._runtime.process import Process, SetUp, run
 
 PROGRAM = "kubefoundry-core"
+
+LONGEST_DELAY: Final = 2.0
+"""Seconds of `--shutdown-delay` at most. The reviews in flight then have 2 s, and the process has 5 (contract §6)."""
 
 
 def main() -> None:
@@ -60,6 +64,14 @@ def prepared(
         "PEM file of the CA that signs the API server's client certificate; without it, anyone may call the webhooks",
         default="",
     )
+    options.flag(
+        parser,
+        "--shutdown-delay",
+        "time after SIGTERM in which the webhooks go on answering, because nodes send reviews to a pod until they "
+        "have read that it ends: at most 2s",
+        default="2s",
+        read=_shutdown_delay,
+    )
     options.switch(
         parser,
         "--record-creator",
@@ -85,6 +97,13 @@ def prepared(
     return parsed, lambda process: set_up(process, bound, conversions)
 
 
+def _shutdown_delay(text: str) -> float:
+    seconds = options.duration(text)
+    if seconds > LONGEST_DELAY:
+        raise argparse.ArgumentTypeError(f"'{text}' is longer than {LONGEST_DELAY:g} s")
+    return seconds
+
+
 def set_up(process: Process, bound: socket.socket, conversions: Conversions) -> None:
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
@@ -103,6 +122,7 @@ def set_up(process: Process, bound: socket.socket, conversions: Conversions) -> 
         answers,
         bound,
         partial(server_context, process.options.webhook_client_ca),
+        process.options.shutdown_delay,
     )
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts, process.options.webhook_secret)

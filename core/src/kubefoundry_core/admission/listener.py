@@ -41,13 +41,21 @@ def server_context(client_authority: str = "") -> ssl.SSLContext:
 
 
 class Listener:
-    """Listens on a bound socket once there is a certificate to present."""
+    """Listens on a bound socket once there is a certificate to present.
+
+    Args:
+        application: Answers the requests.
+        bound: The socket.
+        new_context: Makes the TLS settings.
+        delay: Seconds to go on listening at the end: nodes send reviews here until they have read that the pod ends.
+    """
 
     def __init__(
         self,
         application: web.Application,
         bound: socket.socket,
         new_context: Callable[[], ssl.SSLContext] = server_context,
+        delay: float = 0.0,
     ) -> None:
         self._runner = web.AppRunner(
             application,
@@ -58,6 +66,9 @@ class Listener:
         )
         self._socket = bound
         self._new_context = new_context
+        self._delay = delay
+        self._is_ending = False
+        application.on_response_prepare.append(self._close_at_end)
         self._context = new_context()
         self.presented: Material | None = None
 
@@ -80,12 +91,20 @@ class Listener:
         connection.context = self._context
 
     async def closed_at_end(self) -> None:
-        """Wait to be cancelled, then finish the reviews in flight and stop listening."""
+        """Wait to be cancelled, listen for `delay` seconds more, then finish the reviews in flight."""
         try:
             await asyncio.Event().wait()
         finally:
+            self._is_ending = True
+            if self.presented is not None:
+                await asyncio.sleep(self._delay)
             await self._runner.cleanup()
             self._socket.close()
+
+    async def _close_at_end(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Let the API server send its next review to another pod. It does not repeat a review that is cut off."""
+        if self._is_ending:
+            response.force_close()
 
 
 def check_loads(material: Material) -> None:

@@ -160,10 +160,13 @@ class Suite:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-        webhooks = (
-            {"KUBEFOUNDRY_WEBHOOK_PORT": str(web), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"} if web else {}
-        )
-        variables = {**self._in_cluster(account, folder), **webhooks, **environment}
+        webhooks = {
+            "KUBEFOUNDRY_WEBHOOK_PORT": str(web),
+            "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1",
+            # No Service sends reviews to a process that has ended.
+            "KUBEFOUNDRY_SHUTDOWN_DELAY": "0s",
+        }
+        variables = {**self._in_cluster(account, folder), **(webhooks if web else {}), **environment}
         component = process_of(name, deployment, folder, variables)
         self.components[name] = component
         return component
