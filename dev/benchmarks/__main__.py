@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from benchmarks import (
     direct,
     drift,
     fairness,
+    growth,
     latency,
     memory,
     report,
@@ -37,12 +38,16 @@ COUNTS: Final = {
     "i": 60,
     "j": 100,
     "l": 500,
+    "m": 10_000,
     "d": 100,
     "e": 1000,
     "f": 1000,
     "k": 1000,
 }
 """Number of measurements of each section, in the order of measurement. `--n` bounds the numbers."""
+
+BY_NAME: Final = frozenset({"m"})
+"""Sections that a run without `--only` leaves out, because they take half an hour."""
 
 
 def main() -> int:
@@ -54,7 +59,7 @@ def main() -> int:
         "--in-kopf", action="store_true", help="run each component in a kopf operator; writes no file"
     )
     arguments = parser.parse_args()
-    keys = set(filter(None, arguments.only.split(","))) or set(COUNTS)
+    keys: Set[str] = set(filter(None, arguments.only.split(","))) or COUNTS.keys() - BY_NAME
     if problem := _problem_of(keys):
         parser.error(problem)
     counts = _counts(keys, arguments.n)
@@ -68,19 +73,19 @@ def main() -> int:
         sys.stderr.write(f"bench: {failures[0]}\n")
         return 1
     print(f"\n{ground}")
-    if keys == set(COUNTS) and not arguments.n and not arguments.in_kopf:
+    if keys == COUNTS.keys() - BY_NAME and not arguments.n and not arguments.in_kopf:
         report.write(ROOT / "docs", sections, ground)
     return 0
 
 
-def _problem_of(keys: set[str]) -> str:
+def _problem_of(keys: Set[str]) -> str:
     """Return why these sections cannot be measured; empty if they can."""
     if unknown := keys - set(COUNTS):
         return f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sorted(COUNTS))}"
     return "section k needs the objects of section e: name both" if "k" in keys and "e" not in keys else ""
 
 
-def _counts(keys: set[str], bound: int | None) -> dict[str, int]:
+def _counts(keys: Set[str], bound: int | None) -> dict[str, int]:
     """Return the number of measurements of each of these sections, in the order of measurement."""
     return {key: min(count, bound or count) for key, count in COUNTS.items() if key in keys}
 
@@ -133,6 +138,7 @@ async def _sections_under_load(rig: Rig, counts: dict[str, int]) -> AsyncIterato
         "i": drift.put_back,
         "j": upgrade.restart_with_new_images,
         "l": fairness.edits_beside_a_crowd,
+        "m": growth.with_many_models,
         "e": burst.at_once,
     }
     for key, measure in measures.items():

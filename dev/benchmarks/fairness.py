@@ -72,7 +72,7 @@ async def _measure_edits(
         if not goes_on(len(edits)):
             break
         bare.append(await bare_write(rig, key[0], time.perf_counter_ns()))
-        edits.append(await _measure_edit(rig, key, replicas))
+        edits.append(await measure_edit(rig, key, replicas))
         await pause()
     return edits, bare
 
@@ -82,7 +82,7 @@ async def _short_pause() -> None:
     await asyncio.sleep(QUIET)
 
 
-async def _measure_edit(rig: Rig, key: Key, replicas: int) -> float:
+async def measure_edit(rig: Rig, key: Key, replicas: int) -> float:
     """Scale the model, and return the milliseconds until the upstream object has the new value."""
     change = [{"op": "add", "path": "/spec/scaling", "value": {"replicas": replicas}}]
     sightings = rig.upstream[PROVIDER]

@@ -115,6 +115,13 @@ async def per_deployment(rig: Rig, n: int) -> Section:
     )
 
 
+async def in_a_window(rig: Rig) -> Requests:
+    """Count the requests of our components within WINDOW seconds."""
+    start = position(rig)
+    await asyncio.sleep(WINDOW)
+    return count(rig, start)
+
+
 async def at_rest(rig: Rig, n: int) -> Section:
     """Measure section d: n deployments are Running, and nothing changes."""
     say(f"d. {n} Running, {WINDOW:.0f} s of rest")
@@ -122,9 +129,7 @@ async def at_rest(rig: Rig, n: int) -> Section:
     await rig.run_all(
         [deployment(f"resting-{index}", namespace, GPU, list(rig.upstream)[index % 3]) for index in range(n)]
     )
-    start = position(rig)
-    await asyncio.sleep(WINDOW)
-    requests = count(rig, start)
+    requests = await in_a_window(rig)
     await rig.clear(namespace)
     return Section(
         "d",

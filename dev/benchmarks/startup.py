@@ -21,7 +21,7 @@ async def first_effects(rig: Rig, n: int) -> Section:
     for name in rig.suite.components:
         say(f"g. {name}: {n} starts, {n} crashes")
         for crash, label, aim in ((False, "start", 1.0), (True, "start after kill −9", 2.0)):
-            taken = [await _start(rig, name, namespace, crash) for _ in range(n)]
+            taken = [await measure_start(rig, name, namespace, crash=crash) for _ in range(n)]
             figures.append(Figure(f"{name}: {label}", sorted(taken)[n // 2], "s", aim=aim))
     await rig.clear(namespace)
     return Section(
@@ -34,7 +34,7 @@ async def first_effects(rig: Rig, n: int) -> Section:
     )
 
 
-async def _start(rig: Rig, name: str, namespace: str, crash: bool) -> float:
+async def measure_start(rig: Rig, name: str, namespace: str, *, crash: bool) -> float:
     """Restart a component, and return the seconds from its start to the response of its first write."""
     component = rig.suite.components[name]
     if crash:

@@ -23,9 +23,9 @@ from support.deployments import CPU
 from support.kinds import UPSTREAM
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
+from support.refused_specs import changed
 from support.replicas import second_replicas
 from support.serving_models import create_model, create_models, until_running
-from support.refused_specs import changed
 from support.suites import running_suite
 from support.waiting import until_deployment
 
@@ -116,7 +116,8 @@ async def test_models_serve_on_and_each_review_is_answered(
                     await until_deployment(api, name, namespace, served)
                 after = await upstream_objects(api, namespace)
             written = upstream_writes(suite, namespace, start, models)
-    print(f"{len(models)} models, {sent.edits} edits, {sent.reviews} reviews, {endpoints.refused} refused connections")
+    counts = f"{sent.edits} edits, {sent.reviews} reviews, {endpoints.refused} refused connections"
+    print(f"{len(models)} models, {counts}")
 
     assert sent.wrong == []
     assert endpoints.refused == 0
