@@ -237,6 +237,14 @@ def test_engine_of_a_provider_that_never_served_is_dropped() -> None:
     assert chosen_engine(between, acme=ENGINES, beta=ENGINES, other=("vllm",)) is None
 
 
+@pytest.mark.parametrize("owner", ["kubefoundry-core", "other-provider"])
+def test_stated_engine_is_kept_after_a_refused_hand_over(owner: str) -> None:
+    """Acme serves and states its engine, other was named and has refused, and then beta is named."""
+    between = held_elsewhere("acme", "other", "vllm", (owner, "acme-provider"))
+
+    assert chosen_engine(between, acme=ENGINES, beta=ENGINES, other=ENGINES) == "vllm"
+
+
 def test_foreign_selector_gets_the_engine_that_serves() -> None:
     """It chose beta without an engine, and acme reports the one that serves."""
     deployment = held_elsewhere("acme", "beta", "sglang", ("acme-provider",))

@@ -183,6 +183,20 @@ def test_edit_that_the_engine_cannot_run(is_held: bool, expected: tuple[str, str
     assert selection(deployment) == expected
 
 
+@pytest.mark.parametrize("engines", [sorted(some) for some in ENGINE_SETS], ids=",".join)
+def test_unfit_edit_moves_to_no_other_provider(engines: list[str]) -> None:
+    """Core's webhook refuses the edit, unless it does not answer. The provider of the engine says what to revert."""
+    holder = replace(provider("a", ENGINES), cpu_support=False)
+    deployment = Deployment(GPU)
+    deployment.turn(holder)
+    created(deployment)
+    deployment.users_change(CPU)
+
+    deployment.turn(holder, provider("b", engines, priority=99))
+
+    assert selection(deployment) == ("a", "vllm")
+
+
 def test_lost_engine_is_left_to_the_holding_provider() -> None:
     deployment = Deployment(GPU)
     deployment.turn(provider("a", ["trtllm"]))

@@ -16,6 +16,7 @@ from typing import Final
 from kubefoundry_core import lead_time
 from kubefoundry_core.claims import Claims, Outcome
 from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
+from kubefoundry_core.engine import is_stale
 from kubefoundry_core.events import announcements
 from kubefoundry_core.image_volumes import ImageVolumes
 from kubefoundry_core.metrics import ProviderGauges, selection
@@ -159,6 +160,7 @@ class Controller:
                 if await self._write_status(key, live, unreported, problems, volumes):
                     live = self._deployments.get(key)
             if live:
+                live = await self._remove_stale_engine(live)
                 waits += [await self._release_dead_managers(live), self._release_in(key, live)]
         except ApiError as error:
             if not error.not_found:
@@ -280,6 +282,29 @@ class Controller:
         if kept:
             self._deployments.put(stored)
         return orphaned.retry
+
+    async def _remove_stale_engine(self, live: Object) -> Object:
+        """Remove a selected engine beside a spec that names one, and return the ModelDeployment as stored.
+
+        Its owner removes it, too, if there is one that runs: managers can be reset, and a status can be restored. If
+        it stayed, it would count as the engine that serves once the spec names none.
+        """
+        if not is_stale(live):
+            return live
+        meta = live["metadata"]
+        stored = await self._process.client.json_patch(
+            MODEL_DEPLOYMENTS,
+            meta["name"],
+            meta["namespace"],
+            [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+                {"op": "remove", "path": "/status/provider/engine"},
+            ],
+            manager=CORE_MANAGER,
+            subresource="/status",
+        )
+        self._deployments.put(stored)
+        return stored
 
     async def _release_dead_managers(self, live: Object) -> float | None:
         """Release the status fields of providers that are gone, by an empty apply in each name.

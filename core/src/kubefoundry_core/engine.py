@@ -45,6 +45,12 @@ def selected(
     return engine_choice.engine_for(deployment, chosen, supported)
 
 
+def is_stale(deployment: Object) -> bool:
+    """Check whether the status has a selected engine although the spec names one (contract §3)."""
+    live = LiveModelDeployment(deployment)
+    return live.requested_engine is not None and "engine" in live.provider
+
+
 def _is_left_to_core(deployment: Object, *, is_held: bool) -> bool:
     """Check whether core owns the selected engine, or only the providers of a hand-over do."""
     managers = engine_choice.engine_owners(deployment)

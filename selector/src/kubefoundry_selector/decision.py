@@ -253,6 +253,9 @@ def _choose(
         # The provider that holds the model restores the engine that it runs. Another one must not replace it.
         return _kept(selection, memory, live.generation)
     attempts = requests(live.obj, memory.left_out, reselect=reselect)
+    if selection.name and any(attempt.engine in attempts.unfit for attempt in attempts.all):
+        # The engine that serves cannot run the spec, and stays (contract §5). Its provider refuses the edit.
+        return _kept(selection, memory, live.generation)
     is_refused = memory.has_refused(selection.name, selection.engine)
     for attempt in () if reselect or is_refused else attempts.all:
         if _can_stay(attempt, selection, registered):

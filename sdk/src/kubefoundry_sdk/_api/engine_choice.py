@@ -82,12 +82,15 @@ def unreported_by(deployment: Object, provider: str, registered: Container[str])
     Args:
         deployment: A ModelDeployment.
         provider: The provider that is chosen now. If the status names another one that holds nothing, the engine in
-            the status was selected for that one, and none of it serves.
+            the status was selected for that one, and none of it serves unless a provider that holds the model
+            states the same engine.
         registered: The names of the registered providers.
     """
     live, held_by = LiveModelDeployment(deployment), handover.holders(deployment)
     serving = [provider] if provider in held_by else held_by
-    is_of_serving = live.provider_name in (None, provider, *serving)
+    is_of_serving = live.provider_name in (None, provider, *serving) or any(
+        states_engine(deployment, name) for name in serving
+    )
     if live.requested_engine or (is_of_serving and effective_engine(deployment)):
         return []
     return [name for name in serving if name == provider or name in registered]
