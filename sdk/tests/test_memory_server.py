@@ -271,3 +271,94 @@ async def test_watch_keeps_changes_while_its_reader_is_busy() -> None:
         reader.cancel()
 
     assert seen == ["a", "b"]
+
+
+@simulated
+async def test_apply_stores_new_time_for_fields_of_another_endpoint() -> None:
+    head = {
+        "apiVersion": PROVIDER_CONFIGS.api_version,
+        "kind": PROVIDER_CONFIGS.kind,
+        "metadata": {"name": "a"},
+    }
+    status = {**head, "status": {"ready": True}}
+    async with served() as (server, client):
+        server.install(provider_configs())
+        await client.apply(
+            PROVIDER_CONFIGS, {**head, "spec": {"documentation": "https://a.example"}}, manager="spec"
+        )
+        first = await client.apply_status(PROVIDER_CONFIGS, status, manager="status")
+        server.now = lambda: datetime(2026, 1, 2, tzinfo=UTC)
+        same = await client.apply_status(PROVIDER_CONFIGS, status, manager="status")
+        # The status endpoint ignores the spec, but only after the time was compared.
+        other = {**status, "spec": {"documentation": "https://b.example"}}
+        changed = await client.apply_status(PROVIDER_CONFIGS, other, manager="status")
+
+    assert same == first
+    assert changed["spec"] == first["spec"]
+    assert int(changed["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
+
+
+@simulated
+async def test_apply_without_change_has_no_time() -> None:
+    async with served() as (_, client):
+        await client.apply(CONFIG_MAPS, config_map("a"), manager="first")
+        applied = await client.apply(CONFIG_MAPS, config_map("a"), manager="second")
+
+    times = {entry["manager"]: entry.get("time") for entry in applied["metadata"]["managedFields"]}
+    assert times == {"first": "2026-01-01T00:00:00Z", "second": None}
+
+
+@simulated
+async def test_patch_keeps_ownership_of_zero_grace_period() -> None:
+    body = config_map("a", finalizers=["example.com/a"])
+    async with served() as (_, client):
+        created = await client.create(CONFIG_MAPS, body, manager="t")
+        await delete(client, created, "Background")
+        live = await client.get(CONFIG_MAPS, "a", "default")
+        reset = {**live, "metadata": {**live["metadata"], "managedFields": [{}]}}
+        await client.replace(CONFIG_MAPS, reset, manager="t")
+        await client.apply(CONFIG_MAPS, config_map("a"), manager="applier")
+        patch = [{"op": "add", "path": "/data/b", "value": "b"}]
+        patched = await client.json_patch(CONFIG_MAPS, "a", "default", patch, manager="t")
+
+    owned = [
+        entry["fieldsV1"]["f:metadata"]
+        for entry in patched["metadata"]["managedFields"]
+        if "f:metadata" in entry["fieldsV1"]
+    ]
+    assert any("f:deletionGracePeriodSeconds" in fields for fields in owned)
+
+
+@simulated
+async def test_negative_observed_generation_is_refused() -> None:
+    head = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "default"}}
+    labels = {"app": "a"}
+    pod = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "a", "image": "example.com/a:1"}]},
+    }
+    async with served() as (_, client):
+        spec = {"selector": {"matchLabels": labels}, "template": pod}
+        await client.apply(DEPLOYMENTS, {**head, "spec": spec}, manager="t")
+
+        with pytest.raises(ApiError, match=r"422 Invalid.*status\.observedGeneration"):
+            await client.apply_status(
+                DEPLOYMENTS, {**head, "status": {"observedGeneration": -1}}, manager="t"
+            )
+
+
+@simulated
+async def test_apply_fails_on_list_for_time() -> None:
+    head = {
+        "apiVersion": PROVIDER_CONFIGS.api_version,
+        "kind": PROVIDER_CONFIGS.kind,
+        "metadata": {"name": "a"},
+    }
+    async with served() as (server, client):
+        server.install(provider_configs())
+        await client.create(PROVIDER_CONFIGS, {**head, "spec": {}}, manager="t")
+        patch = [{"op": "add", "path": "/status", "value": {"lastHeartbeat": ["now"]}}]
+        await client.json_patch(PROVIDER_CONFIGS, "a", None, patch, manager="t", subresource="/status")
+
+        with pytest.raises(ApiError, match=r"500.*status\.lastHeartbeat: expected"):
+            await client.apply(PROVIDER_CONFIGS, {**head, "spec": {}}, manager="t")

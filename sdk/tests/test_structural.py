@@ -52,6 +52,7 @@ CASES: list[tuple[str, dict[str, Any], Any, str]] = [
     ("enum", {**TEXT, "enum": ["kv"]}, "none", 'a: Unsupported value: "none": supported values: "kv"'),
     ("pattern", {**TEXT, "pattern": "^a$"}, "a\n", "a in body should match '^a$'"),
     ("format", {**TEXT, "format": "date-time"}, "today", "a in body must be of type date-time"),
+    ("list for a text with a format", {**TEXT, "format": "date-time"}, ["today"], ""),
     ("format that is not checked", {**TEXT, "format": "uri"}, "-", ""),
     ("minimum", {"type": "integer", "minimum": 0}, -1, "a in body should be greater than or equal to 0"),
     ("maximum", {"type": "integer", "maximum": 2}, 3, "a in body should be less than or equal to 2"),

@@ -97,7 +97,7 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         schema.get("nullable") or not schema.keys() & {"type", "x-kubernetes-int-or-string"}
     ):
         return
-    is_typed = value is not None and has_type(schema, value)
+    is_typed = value is not None and (has_type(schema, value) or _is_list_with_format(value, schema))
     if not is_typed:
         yield from _type_problems(value, schema, path)
     yield from _enum_problems(value, schema, path)
@@ -106,6 +106,12 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         yield from _format_problems(value, schema, path)
     if value is not None:
         yield from _junctor_problems(value, schema, path)
+
+
+def _is_list_with_format(value: Any, schema: Schema) -> bool:
+    """Check for a list where the API server accepts one by mistake: for a type with a format, numbers apart."""
+    is_number = schema.get("type") in ("integer", "number")
+    return isinstance(value, list) and schema.get("format", "") in _FORMATS and not is_number
 
 
 def _enum_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:

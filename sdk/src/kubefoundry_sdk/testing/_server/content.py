@@ -38,6 +38,9 @@ _NOT_ZERO: Final = frozenset(
 )
 """Fields of built-in kinds with `omitempty` that are no pointers, so that zero is the same as their absence."""
 
+_ZERO_META: Final = frozenset({"deletionGracePeriodSeconds"})
+"""Numbers of ObjectMeta that are pointers, so that zero stays."""
+
 
 class Undecodable(errors.Refused):
     """The server cannot decode the object, or may not as `fieldValidation` is strict; `text` says why."""
@@ -121,7 +124,8 @@ def _metadata(meta: Object) -> Object:
         if name in ("labels", "annotations"):
             _check_texts(name, value)
             value = {key: text or "" for key, text in (value or {}).items()}
-        if name == "managedFields" or (value not in (None, "", 0) and value not in ([], {})):
+        is_empty = value in (None, "", [], {}) or (value == 0 and name not in _ZERO_META)
+        if name == "managedFields" or not is_empty:
             kept[name] = value
     return kept
 

@@ -97,6 +97,9 @@ class FieldManager:
         self._check(applied)
         managed = decode(live)
         before = _without_managed(live)
+        if problems := list(merging.check(before, self.kind, duplicates=True)):
+            # Validation accepts some values that have no type here, such as a list for a time.
+            raise errors.internal(f"failed to create typed live object: {problems[0]}")
         if not managed:
             managed = self._tracked(managed, self.empty, before, BEFORE_FIRST_APPLY, now)
         own = Manager(manager, "Apply", "", self.subresource)
@@ -110,10 +113,7 @@ class FieldManager:
             fields = field_sets.difference(managed[own].fields, _STRIPPED)
             managed[own] = replace(managed[own], fields=fields)
             managed = {manager: owned for manager, owned in managed.items() if owned.fields}
-        if not same(before, merged):
-            if own in managed:
-                managed[own] = replace(managed[own], time=now)
-        elif own in managed and managed[own].time is None:
+        if own in managed and not same(before, merged):
             managed[own] = replace(managed[own], time=now)
         return _with_managed(merged, managed)
 

@@ -50,7 +50,8 @@ def deployment_status_problems(new: Object) -> Iterator[Problem]:
     """Yield the problems of a Deployment's status."""
     status = new.get("status") or {}
     total = status.get("replicas", 0)
-    for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"):
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+    for name in ("observedGeneration", *counts):
         if status.get(name, 0) < 0:
             yield _invalid(f"status.{name}", status[name], "must be greater than or equal to 0")
     for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
