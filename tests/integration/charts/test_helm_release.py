@@ -17,12 +17,13 @@ import pytest
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.ports import free_port
-from kubefoundry_local.suite import Suite, account_files, process_of
+from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
+from support.deployed_processes import COMPONENTS, run_processes
 from support.helm import CHART, CRD_CHART, Helm, build, with_local_webhooks
-from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
+from support.model_writes import log_size, upstream_objects, upstream_writes
 from support.played_pods import node
 from support.serving_models import (
     create_model,
@@ -41,7 +42,6 @@ RELEASE: Final = "models"
 
 SYSTEM: Final = "ml-platform"
 MODELS: Final = int(os.environ.get("KUBEFOUNDRY_CHART_MODELS", "5"))
-COMPONENTS: Final = ("core", "selector", *(f"provider-{name}" for name in PROVIDERS))
 CRD_NAMES: Final = {"modeldeployments.kubefoundry.ai", "inferenceproviderconfigs.kubefoundry.ai"}
 
 
@@ -132,22 +132,10 @@ def chart_of(version: Version, folder: Path, port: int) -> Path:
 
 def run_deployed(suite: Suite, deployments: dict[str, Object], port: int, version: Version) -> None:
     """Start the processes as their Deployments describe them: they have to be those of this version."""
-    for component in suite.components.values():
-        if component.running:
-            component.stop()
     for name, deployment in deployments.items():
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         assert container["image"].startswith(f"{version.registry}/{name}:")
-        folder = suite.folder / name
-        folder.mkdir(parents=True, exist_ok=True)
-        token = suite.plane.token(SYSTEM, f"kubefoundry-{name}")
-        files = account_files(folder, SYSTEM, token, suite.plane.authority(), suite.plane.server)
-        webhooks = {"KUBEFOUNDRY_WEBHOOK_PORT": str(port), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"}
-        variables = {**files, **(webhooks if name == "core" else {}), **version.environment}
-        suite.components[name] = process_of(name, deployment, folder, variables)
-        suite.components[name].start()
-    for name in COMPONENTS:
-        suite.components[name].wait_ready()
+    run_processes(suite, deployments, SYSTEM, port, version.environment)
 
 
 async def uninstall(suite: Suite, api: Client, helm: Helm) -> None:
