@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import debian, layers, layout, provenance, sbom, tree, wheels
+from images import debian, layers, layout, licences, provenance, sbom, tree, wheels
 from images.components import Component, components
 from images.interpreter import Compiler, Interpreter, machine, unpacked
 from images.layout import Blobs, Image, Layer
@@ -33,10 +33,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the images of an architecture share."""
+    """What the images of an architecture share. `packages`: of Debian, with their licences."""
 
     architecture: str
-    packages: Sequence[debian.Package]
+    packages: Mapping[debian.Package, Sequence[str]]
     interpreter: Layer
     wheels: Sequence[Wheel]
 
@@ -85,7 +85,7 @@ def build(
         machines = [
             Machine(
                 name,
-                locked[name],
+                {package: licences.of_package(package.name, trees[name]) for package in locked[name]},
                 packer.layer("interpreter", trees[name]),
                 wheels.download([component.lock for component in chosen], name),
             )

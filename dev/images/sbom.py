@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,10 +25,10 @@ SHORT: Final = 80
 
 
 def document(
-    image: Image, image_digest: str, packages: Iterable[Package], wheels: Iterable[Wheel]
+    image: Image, image_digest: str, packages: Mapping[Package, Iterable[str]], wheels: Iterable[Wheel]
 ) -> dict[str, Any]:
-    """Return the SBOM of an image with these packages of Debian and these wheels."""
-    parts = [*map(_debian, packages), *map(_python, wheels)]
+    """Return the SBOM of an image with these packages of Debian, each with its licences, and these wheels."""
+    parts = [*starmap(_debian, packages.items()), *map(_python, wheels)]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -49,12 +50,16 @@ def document(
     }
 
 
-def _debian(package: Package) -> dict[str, Any]:
+def _debian(package: Package, licences: Iterable[str]) -> dict[str, Any]:
     purl = (
         f"pkg:deb/debian/{quote(package.name)}@{quote(package.version)}"
         f"?arch={package.architecture}&distro={RELEASE}"
     )
-    return _part(package.name, package.version, purl) | {"hashes": [_sha256(package.sha256)]}
+    return {
+        **_part(package.name, package.version, purl),
+        "hashes": [_sha256(package.sha256)],
+        "licenses": [{"license": {"name": name}} for name in licences],
+    }
 
 
 def _python(wheel: Wheel) -> dict[str, Any]:

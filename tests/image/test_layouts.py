@@ -155,6 +155,14 @@ def test_sbom_lists_every_package_of_the_image(layouts: Path, bundle: Path) -> N
     names = {part["name"].lower().replace("-", "_").replace(".", "_") for part in listed}
     assert names - {name.replace("-", "_").replace(".", "_") for name in debian} == python
     assert purls == sorted(set(purls))
+    licences = {
+        part["name"]: [each["license"]["name"] for each in part["licenses"]]
+        for part in listed
+        if part["name"] in debian
+    }
+    assert licences["zlib1g"] == ["Zlib"]
+    assert licences["libc6"] == ["/usr/share/doc/libc6/copyright"]
+    assert [name for name, found in licences.items() if not found] == []
 
 
 def test_registry_finds_sboms_by_their_images(layouts: Path, server: Registry) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from images import debian, layout, wheels
+from images import debian, layout, licences, wheels
 from images.debian import ARCHITECTURES
 from images.layout import Blobs
 from images.tree import TIME, File, Folder, Link, Tree, archive
@@ -88,3 +88,31 @@ def test_damaged_package_in_the_cache_is_downloaded_again(tmp_path: Path) -> Non
     files = debian.fetch([package], tmp_path, {"Debian": tmp_path.as_uri()})
 
     assert files[package].read_bytes() == b"content"
+
+
+FORMAT: Final = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
+FILES: Final = (
+    "Files: *\nCopyright: 2001 A\nLicense: GPL-2+ or BSD-3-clause\n Text.\n\n"
+    "Files: debian/*\nLicense: Expat\n\nLicense: Of no file\n Text.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (FORMAT + "\n" + FILES, ["Expat", "GPL-2+ or BSD-3-clause"]),
+        ("This is the GNU C Library.\n\nLicense: see below\n", ["/usr/share/doc/libc6/copyright"]),
+    ],
+    ids=["machine-readable", "prose"],
+)
+def test_licences_are_read_from_the_copyright_file(text: str, names: list[str]) -> None:
+    assert licences.of_package("libc6", {"usr/share/doc/libc6/copyright": File(text.encode())}) == names
+
+
+def test_shared_copyright_file_is_followed() -> None:
+    shared: Tree = {
+        "usr/share/doc/libgcc-s1": Link("gcc-12-base"),
+        "usr/share/doc/gcc-12-base/copyright": File((FORMAT + "\n" + FILES).encode()),
+    }
+
+    assert licences.of_package("libgcc-s1", shared) == ["Expat", "GPL-2+ or BSD-3-clause"]
