@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -249,6 +250,7 @@ async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> No
     await create_all(api, bodies)
     before = await read(api, namespace)
     kubefoundry = CommandLine(fresh.plane.kubeconfig, "default")
+    start = time.monotonic()
     moves = asyncio.create_task(
         kubefoundry(f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts")
     )
@@ -263,7 +265,11 @@ async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> No
         edited[name] = replicas
 
     moved = await moves
+    seconds = time.monotonic() - start
     after = await read(api, namespace)
+    print(
+        f"{MANY} models moved in {seconds:.1f} s, {len(edited)} of them edited, {len(before.keys() - after)} lost"
+    )
     assert (moved.code, stored_in(fresh.plane, namespace)) == (0, {NEW}), moved.err
     assert {name: after[name]["spec"]["scaling"]["replicas"] for name in edited} == edited
     assert {name: body for name, body in after.items() if name not in edited} == {
