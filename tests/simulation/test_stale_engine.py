@@ -34,7 +34,7 @@ def test_engine_that_serves_stays_when_the_spec_drops_it(
     monkeypatch.setitem(steps.SPECS, "free", {key: GPU[key] for key in GPU if key != "engine"})
     with cluster(f"stale engine {left} {provider}") as it:
 
-        async def run() -> tuple[list[str], Object, Object]:
+        async def run() -> tuple[list[list[str]], Object, Object]:
             await it.start()
             actions = Actions(it.world)
             it.do(Step("create", "m", ["free", provider]))
