@@ -10,13 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from kubefoundry_sdk import cel
 from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_selector import Choice, keep_or_choose
-from kubefoundry_selector.candidate import Provider, Request, SelectionRule
+from kubefoundry_selector.candidate import Provider, Request
 from kubefoundry_selector.decision import announcement, decide, is_undecided
 from support.sampled_cases import examples
-from support.selections import Deployment, offered
+from support.selections import Deployment, created, offering, selection
 
 GPU: Final[dict[str, Any]] = {"model": {"id": "org/model"}, "resources": {"gpu": {"count": 1}}}
 CPU: Final[dict[str, Any]] = {"model": {"id": "org/model"}}
@@ -28,15 +27,6 @@ ENGINE_SETS: Final = [set(some) for size in (1, 2) for some in combinations(ENGI
 
 
 HISTORIES: Final = examples(400)
-
-
-def provider(
-    name: str, engines: Sequence[str], condition: str = "true", priority: int = 0, **values: Any
-) -> Provider:
-    rule = SelectionRule(0, condition, priority, None, cel.compile(condition))
-    return replace(
-        offered(name), engines=frozenset(engines), rules=(rule,), contract="0.3", cpu_support=True, **values
-    )
 
 
 def matches(condition: str, engine: str) -> bool:
@@ -60,18 +50,13 @@ def first_choice(
     return None, None
 
 
-def selection(deployment: Deployment) -> tuple[str | None, str | None]:
-    chosen = deployment.object["status"].get("provider") or {}
-    return chosen.get("name"), chosen.get("engine")
-
-
 def registrations() -> Iterator[list[tuple[Provider, str]]]:
     for first, second in product(ENGINE_SETS, repeat=2):
         for one, other in product(CONDITIONS, repeat=2):
             for priority in (0, 5):
                 yield [
-                    (provider("a", sorted(first), one), one),
-                    (provider("b", sorted(second), other, priority), other),
+                    (offering("a", sorted(first), one), one),
+                    (offering("b", sorted(second), other, priority), other),
                 ]
 
 
@@ -96,12 +81,6 @@ def test_order_of_registrations_is_irrelevant() -> None:
         assert choices[0] == choices[1]
 
 
-def created(deployment: Deployment) -> None:
-    """The selected provider creates its object: its finalizer is there."""
-    name, _ = selection(deployment)
-    deployment.object["metadata"]["finalizers"] = [f"kubefoundry.ai/{name}-provider"]
-
-
 EDITS: Final = (GPU, {**GPU, "scaling": {"replicas": 2}}, {**GPU, "resources": {"gpu": {"count": 2}}})
 
 
@@ -111,15 +90,15 @@ def test_selected_engine_never_changes_by_itself() -> None:
     for _ in range(HISTORIES):
         deployment = Deployment(GPU)
         engines = random.choice(ENGINE_SETS)
-        deployment.turn(provider("a", sorted(engines)), provider("b", ["vllm"], priority=-5))
+        deployment.turn(offering("a", sorted(engines)), offering("b", ["vllm"], priority=-5))
         before = selection(deployment)
         created(deployment)
         for _ in range(5):
             if random.random() < 0.5:
                 deployment.users_change(random.choice(EDITS))
             others = [
-                provider("a", sorted({*engines, *random.choice(ENGINE_SETS)})),
-                provider("z", sorted(random.choice(ENGINE_SETS)), priority=random.choice((-1, 50))),
+                offering("a", sorted({*engines, *random.choice(ENGINE_SETS)})),
+                offering("z", sorted(random.choice(ENGINE_SETS)), priority=random.choice((-1, 50))),
             ]
             random.shuffle(others)
             deployment.turn(*others[: random.choice((1, 2))])
@@ -131,11 +110,11 @@ def test_selected_engine_never_changes_by_itself() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_reselect_may_change_the_engine(engine: str) -> None:
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", [engine]))
+    deployment.turn(offering("a", [engine]))
     created(deployment)
     deployment.annotate("1")
 
-    reported = deployment.turn(provider("a", ENGINES))
+    reported = deployment.turn(offering("a", ENGINES))
 
     assert selection(deployment) == ("a", "vllm")
     chosen = "engine=vllm → a (only vllm provider); engine vllm selected"
@@ -144,11 +123,11 @@ def test_reselect_may_change_the_engine(engine: str) -> None:
 
 def test_unsuccessful_reselection_keeps_the_engine() -> None:
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ["trtllm"]))
+    deployment.turn(offering("a", ["trtllm"]))
     created(deployment)
     deployment.annotate("1")
 
-    deployment.turn(replace(provider("a", ENGINES), not_ready=""))
+    deployment.turn(replace(offering("a", ENGINES), not_ready=""))
 
     assert selection(deployment) == ("a", "trtllm")
     assert is_undecided(deployment.object)
@@ -156,75 +135,44 @@ def test_unsuccessful_reselection_keeps_the_engine() -> None:
 
 def test_engine_in_the_spec_releases_the_selection() -> None:
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     created(deployment)
     deployment.users_change({**GPU, "engine": {"type": "sglang"}})
 
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
 
     assert selection(deployment) == ("a", None)
     assert deployment.selected[2] == "Provider a auto-selected"
 
 
-@pytest.mark.parametrize(
-    ("is_held", "expected"),
-    [(False, ("a", "llamacpp")), (True, ("a", "vllm"))],
-    ids=["nothing is created", "the provider holds it"],
-)
-def test_edit_that_the_engine_cannot_run(is_held: bool, expected: tuple[str, str]) -> None:
-    deployment = Deployment(GPU)
-    deployment.turn(provider("a", ENGINES))
-    if is_held:
-        created(deployment)
-    deployment.users_change(CPU)
-
-    deployment.turn(provider("a", ENGINES))
-
-    assert selection(deployment) == expected
-
-
-@pytest.mark.parametrize("engines", [sorted(some) for some in ENGINE_SETS], ids=",".join)
-def test_unfit_edit_moves_to_no_other_provider(engines: list[str]) -> None:
-    """Core's webhook refuses the edit, unless it does not answer. The provider of the engine says what to revert."""
-    holder = replace(provider("a", ENGINES), cpu_support=False)
-    deployment = Deployment(GPU)
-    deployment.turn(holder)
-    created(deployment)
-    deployment.users_change(CPU)
-
-    deployment.turn(holder, provider("b", engines, priority=99))
-
-    assert selection(deployment) == ("a", "vllm")
-
-
 def test_lost_engine_is_left_to_the_holding_provider() -> None:
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ["trtllm"]))
+    deployment.turn(offering("a", ["trtllm"]))
     created(deployment)
     deployment.object["status"] = {"conditions": [deployment.condition("Validated")]}
 
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     assert selection(deployment) == ("a", None)
 
     deployment.object["status"]["provider"]["engine"] = "trtllm"
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     assert selection(deployment) == ("a", "trtllm")
 
 
 def test_model_goes_back_to_the_engine_that_serves() -> None:
     """Every other provider refuses the new choice: the one that serves knows its engine."""
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ["trtllm"]))
+    deployment.turn(offering("a", ["trtllm"]))
     created(deployment)
     deployment.annotate("1")
-    deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
+    deployment.turn(offering("a", ["trtllm"]), offering("b", ENGINES))
     assert selection(deployment) == ("b", "vllm")
     deployment.provider_refuses("b", "no")
-    deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
+    deployment.turn(offering("a", ["trtllm"]), offering("b", ENGINES))
     assert selection(deployment) == ("b", "sglang")
     deployment.provider_refuses("b", "no")
 
-    deployment.turn(provider("a", ["trtllm"]), provider("b", ENGINES))
+    deployment.turn(offering("a", ["trtllm"]), offering("b", ENGINES))
 
     assert selection(deployment) == ("a", None)
 
@@ -232,7 +180,7 @@ def test_model_goes_back_to_the_engine_that_serves() -> None:
 def test_reason_names_the_engine_and_the_preferred_ones() -> None:
     deployment = Deployment(CPU)
 
-    deployment.turn(provider("a", ["vllm", "llamacpp"]))
+    deployment.turn(offering("a", ["vllm", "llamacpp"]))
 
     reason = deployment.object["status"]["provider"]["selectedReason"]
     assert reason == (
@@ -247,7 +195,7 @@ def test_reason_names_the_engine_and_the_preferred_ones() -> None:
 def test_engines_without_a_provider_are_named() -> None:
     deployment = Deployment(GPU)
 
-    deployment.turn(provider("a", ["trtllm"]))
+    deployment.turn(offering("a", ["trtllm"]))
 
     reason = deployment.object["status"]["provider"]["selectedReason"]
     assert reason.endswith("; engine trtllm selected (vllm: no provider; sglang: no provider)")
@@ -256,7 +204,7 @@ def test_engines_without_a_provider_are_named() -> None:
 def test_no_provider_for_any_engine_is_explained() -> None:
     deployment = Deployment(GPU)
 
-    deployment.turn(provider("a", ["other"]))
+    deployment.turn(offering("a", ["other"]))
 
     assert deployment.selected == (
         "False",
@@ -270,7 +218,7 @@ def test_no_provider_for_any_engine_is_explained() -> None:
 def test_no_engine_for_the_spec_is_explained() -> None:
     deployment = Deployment({**CPU, "model": {"id": "org/m"}, "engine": {"args": {"hf-repo": "x/y"}}})
 
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
 
     status, reason, message = deployment.selected
     assert (status, reason) == ("False", "NoMatchingProvider")
@@ -285,9 +233,9 @@ def test_short_outage_of_a_preferred_engine_is_waited_for(
     outage: Any, expected: tuple[str | None, str | None]
 ) -> None:
     deployment = Deployment(GPU)
-    down = provider("a", ["vllm"], not_ready="", outage=outage)
+    down = offering("a", ["vllm"], not_ready="", outage=outage)
 
-    deployment.turn(down, provider("b", ["sglang"]))
+    deployment.turn(down, offering("b", ["sglang"]))
 
     assert selection(deployment) == expected
     if outage == "short":
@@ -302,7 +250,7 @@ def test_short_outage_of_a_preferred_engine_is_waited_for(
 def test_provider_of_an_earlier_contract_is_left_out() -> None:
     deployment = Deployment(GPU)
 
-    deployment.turn(replace(provider("a", ENGINES), contract=""))
+    deployment.turn(replace(offering("a", ENGINES), contract=""))
 
     assert selection(deployment) == (None, None)
     assert "would not find the selected engine" in deployment.selected[2]
@@ -315,7 +263,7 @@ def test_providers_only_selector_is_asked_for_each_engine() -> None:
         asked.append(request.engine)
         return Choice("a", "cheapest → a") if request.engine == "trtllm" else None
 
-    decided = keep_or_choose(deployment.object, [provider("a", ENGINES)], choose) or {}
+    decided = keep_or_choose(deployment.object, [offering("a", ENGINES)], choose) or {}
 
     assert asked == ["vllm", "sglang", "trtllm"]
     assert decided["provider"] == {
@@ -328,19 +276,19 @@ def test_providers_only_selector_is_asked_for_each_engine() -> None:
 def test_selection_without_an_engine_gets_one() -> None:
     """Another selector chose the provider, and core has not filled in the engine yet."""
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ["sglang", "trtllm"]))
+    deployment.turn(offering("a", ["sglang", "trtllm"]))
     del deployment.object["status"]["provider"]["engine"]
 
-    deployment.turn(provider("a", ["sglang", "trtllm"]))
+    deployment.turn(offering("a", ["sglang", "trtllm"]))
 
     assert selection(deployment) == ("a", "sglang")
 
 
 def test_another_selected_engine_is_reported() -> None:
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     deployment.users_change(CPU)
-    decided = decide(deployment.object, [provider("a", ENGINES)]) or {}
+    decided = decide(deployment.object, [offering("a", ENGINES)]) or {}
 
     event = announcement(deployment.object, decided)
 
@@ -366,7 +314,7 @@ def test_refusal_of_one_engine_leaves_the_others() -> None:
         engines = {name: random.choice(ENGINE_SETS) for name in ("a", "b")}
         refused = {pair for pair in pairs if random.random() < 0.6}
         deployment = Deployment(GPU)
-        registered = [provider(name, sorted(engines[name])) for name in ("a", "b")]
+        registered = [offering(name, sorted(engines[name])) for name in ("a", "b")]
 
         settle(deployment, registered, refused)
 
@@ -383,11 +331,11 @@ def test_refusal_of_one_engine_leaves_the_others() -> None:
 def test_refusal_of_an_earlier_engine_is_not_counted_again() -> None:
     """The provider has not answered for the second engine yet."""
     deployment = Deployment(GPU)
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     deployment.provider_refuses("a", "no")
 
     for _ in range(3):
-        deployment.turn(provider("a", ENGINES))
+        deployment.turn(offering("a", ENGINES))
 
     assert selection(deployment) == ("a", "sglang")
     left_out = deployment.object["status"]["selection"]["leftOut"]
@@ -398,11 +346,11 @@ def test_refusal_of_an_earlier_engine_is_not_counted_again() -> None:
 def test_selector_waits_for_the_engine_that_serves() -> None:
     """Provider b was named, and the name is removed together with the engine, while a serves."""
     deployment = Deployment({**GPU, "engine": {"type": "sglang"}})
-    deployment.turn(provider("a", ENGINES))
+    deployment.turn(offering("a", ENGINES))
     created(deployment)
     deployment.core_selects("b")
     deployment.users_change(GPU)
-    registered = [provider("a", ENGINES), provider("b", ENGINES)]
+    registered = [offering("a", ENGINES), offering("b", ENGINES)]
 
     deployment.turn(*registered)
     assert selection(deployment) == ("b", None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from kubefoundry_sdk import cel
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.names import SELECTOR_MANAGER
-from kubefoundry_selector.candidate import Provider, provider
+from kubefoundry_selector.candidate import Provider, SelectionRule, provider
 from kubefoundry_selector.decision import announcement, decide
 
 GPU_SPEC: dict[str, Any] = {
@@ -154,3 +156,25 @@ class Deployment:
         """Return status, reason and message of ProviderSelected."""
         condition = self.condition("ProviderSelected")
         return condition["status"], condition["reason"], condition["message"]
+
+
+def offering(
+    name: str, engines: Sequence[str], condition: str = "true", priority: int = 0, **values: Any
+) -> Provider:
+    """Return a provider with these engines and one rule, which also serves models without a GPU."""
+    rule = SelectionRule(0, condition, priority, None, cel.compile(condition))
+    return replace(
+        offered(name), engines=frozenset(engines), rules=(rule,), contract="0.3", cpu_support=True, **values
+    )
+
+
+def selection(deployment: Deployment) -> tuple[str | None, str | None]:
+    """Return the selected provider and engine."""
+    chosen = deployment.object["status"].get("provider") or {}
+    return chosen.get("name"), chosen.get("engine")
+
+
+def created(deployment: Deployment) -> None:
+    """The selected provider creates its object: its finalizer is there."""
+    name, _ = selection(deployment)
+    deployment.object["metadata"]["finalizers"] = [f"kubefoundry.ai/{name}-provider"]

@@ -49,11 +49,8 @@ def violations(schema: Schema, value: Any) -> list[str]:
     """
     dropped: list[str] = []
     prune(value, schema, "", dropped, resource=True)
-    broken = [
-        *problems(value, schema, ""),
-        *duplicates(value, schema, ""),
-        *_metadata_problems(value, schema, "", is_resource=True),
-    ]
+    of_metadata = _metadata_problems(value, schema, "", is_resource=True)
+    broken = [*problems(value, schema, ""), *duplicates(value, schema, ""), *of_metadata]
     return [
         *(f"{problem.field or 'the object'}: {problem.text}" for problem in broken),
         *(f"{path}: unknown field" for path in dropped),
