@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from kubefoundry_cli.main import kubefoundry
 from kubefoundry_cli.new import template, upstream_crd
+from kubefoundry_widgets.provider import NO_PLACE
 
 ROOT = Path(__file__).resolve().parents[2]
 KSERVE = ROOT / "examples" / "kserve" / "tests" / "llminferenceservices.crd.yaml"
@@ -126,3 +127,7 @@ def test_name_that_is_a_word_of_python_is_usable(name: str) -> None:
         if path.endswith("provider.py"):
             parameters = [node.arg for node in ast.walk(ast.parse(text)) if isinstance(node, ast.arg)]
             assert name not in parameters
+
+
+def test_template_of_crd_refuses_what_the_example_refuses() -> None:
+    assert set(NO_PLACE) <= upstream_crd.HONOURED_BY.keys()

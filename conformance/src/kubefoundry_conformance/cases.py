@@ -54,7 +54,10 @@ class Cases(_Strict):
     """Specs that the provider supports, by name, the simplest first."""
     statuses: list[Case] = Field(default_factory=list)
     states: list[str] = Field(default_factory=list)
-    """Paths (`status.state`) of enumerated words. Any word that the provider does not know must yield `Unknown`."""
+    """Paths of enumerated words (`status.state`, `status.conditions.0.status`).
+
+    Any word that the provider does not know must yield `Unknown`.
+    """
     meaningless: dict[str, str] = Field(default_factory=dict)
     """Fields of the spec that are neither honoured nor refused, and why (`engine.trustRemoteCode`)."""
     unexercised: dict[str, str] = Field(default_factory=dict)

@@ -44,6 +44,7 @@ HONOURED_BY: Final[Mapping[str, str]] = {
     "tolerations": "tolerations",
     "env": "env",
     "engine.args": "flags",
+    "engine.extraArgs": "",
     "engine.contextLength": "flags",
     "engine.trustRemoteCode": "flags",
 }

@@ -92,12 +92,20 @@ def check_unknown_words(subject: Functions) -> Iterator[Finding]:
 
 
 def _replace(value: Any, path: list[str], word: str) -> bool:
-    for name in path[:-1]:
-        value = value.get(name) if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not value.get(path[-1]):
+    """Replace the word at a path, whose numbers name items of lists. Return whether there was one."""
+    *parents, last = path
+    for name in parents:
+        value = _below(value, name)
+    if not _below(value, last):
         return False
-    value[path[-1]] = word
+    value[int(last) if isinstance(value, list) else last] = word
     return True
+
+
+def _below(value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return value[int(name)] if name.isdecimal() and int(name) < len(value) else None
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def check_scale_to_zero(subject: Functions) -> Iterator[Finding]:
