@@ -274,28 +274,28 @@ async def test_watch_keeps_changes_while_its_reader_is_busy() -> None:
 
 
 @simulated
-async def test_apply_stores_new_time_for_fields_of_another_endpoint() -> None:
+async def test_apply_that_orders_managers_by_new_time_is_stored() -> None:
     head = {
         "apiVersion": PROVIDER_CONFIGS.api_version,
         "kind": PROVIDER_CONFIGS.kind,
         "metadata": {"name": "a"},
     }
     status = {**head, "status": {"ready": True}}
+    # The status endpoint ignores the spec, which makes the manager's time new.
+    other = {**status, "spec": {"documentation": "https://b.example"}}
     async with served() as (server, client):
         server.install(provider_configs())
-        await client.apply(
-            PROVIDER_CONFIGS, {**head, "spec": {"documentation": "https://a.example"}}, manager="spec"
-        )
-        first = await client.apply_status(PROVIDER_CONFIGS, status, manager="status")
+        spec = {"documentation": "https://a.example"}
+        await client.apply(PROVIDER_CONFIGS, {**head, "spec": spec}, manager="b")
+        first = await client.apply_status(PROVIDER_CONFIGS, status, manager="a")
+        same = await client.apply_status(PROVIDER_CONFIGS, other, manager="a")
         server.now = lambda: datetime(2026, 1, 2, tzinfo=UTC)
-        same = await client.apply_status(PROVIDER_CONFIGS, status, manager="status")
-        # The status endpoint ignores the spec, but only after the time was compared.
-        other = {**status, "spec": {"documentation": "https://b.example"}}
-        changed = await client.apply_status(PROVIDER_CONFIGS, other, manager="status")
+        changed = await client.apply_status(PROVIDER_CONFIGS, other, manager="a")
 
     assert same == first
     assert changed["spec"] == first["spec"]
-    assert int(changed["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
+    assert [entry["manager"] for entry in first["metadata"]["managedFields"]] == ["a", "b"]
+    assert [entry["manager"] for entry in changed["metadata"]["managedFields"]] == ["b", "a"]
 
 
 @simulated

@@ -226,10 +226,10 @@ class Writes:
         """Store a changed object, unless it is equal to the live one or its deletion is complete."""
         resource = target.resource
         self._check_version(target, live, new)
-        new = self._prepared(target, live, _with_times_of(live, new))
+        new = self._prepared(target, live, new)
         self._check(new, resource, live, target.subresource)
         untidy = frozenset(empty) if resource.custom and not target.subresource else frozenset()
-        if same(live, new) and untidy == self.store.untidy(resource.storage, target.key):
+        if same(_untimed(live), _untimed(new)) and untidy == self.store.untidy(resource.storage, target.key):
             return live
         is_dry = query.get("dryRun") == "All"
         meta = new["metadata"]
@@ -323,16 +323,8 @@ def _content(obj: Object) -> Object:
     return content
 
 
-def _with_times_of(live: Object, new: Object) -> Object:
-    """Return the object with the times of the live one's managers if nothing but these differs.
-
-    The endpoint has not reset any field yet: a changed field that it does not write lets the new times be stored.
-    """
-    return live if same(_untimed(live), _untimed(new)) else new
-
-
 def _untimed(obj: Object) -> Object:
-    """Return the object without the times of its managers."""
+    """Return the object without the times of its managers, which cause no write unless they change the order."""
     entries = [
         {key: value for key, value in entry.items() if key != "time"}
         for entry in obj["metadata"].get("managedFields") or ()
