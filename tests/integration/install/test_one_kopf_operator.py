@@ -1,4 +1,4 @@
-"""Core, the selector and two providers in one kopf operator deploy as separate processes do, and end with it."""
+"""Core, the selector and all providers in one kopf operator deploy as separate processes do, and end with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.waiting import serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
-COMPONENTS: Final = ("core", "selector", "kuberay", "dynamo")
+COMPONENTS: Final = ("core", "selector", "direct", "dynamo", "kaito", "kuberay")
 ACCOUNT: Final = {"kind": "ServiceAccount", "name": "kubefoundry-operator", "namespace": NAMESPACE}
 
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import kubefoundry_sdk.kopf
 from kubefoundry_direct.provider import NAME, build
-from kubefoundry_sdk.flags import mirror
+from kubefoundry_direct.settings import add_arguments
 
-kubefoundry_sdk.kopf.run(NAME, build, mirror)
+kubefoundry_sdk.kopf.run(NAME, build, add_arguments)
