@@ -94,7 +94,9 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         schema.get("nullable") or not schema.keys() & {"type", "x-kubernetes-int-or-string"}
     ):
         return
-    is_typed = value is not None and (has_type(schema, value) or _is_list_with_format(value, schema))
+    # The API server accepts a list by mistake where the schema has a format of texts.
+    is_list = isinstance(value, list) and schema.get("format", "") in _FORMATS
+    is_typed = value is not None and (is_list or has_type(schema, value))
     if not is_typed:
         yield from _type_problems(value, schema, path)
     yield from _enum_problems(value, schema, path)
@@ -103,12 +105,6 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         yield from _format_problems(value, schema, path)
     if value is not None:
         yield from _junctor_problems(value, schema, path)
-
-
-def _is_list_with_format(value: Any, schema: Schema) -> bool:
-    """Check for a list where the API server accepts one by mistake: for a type with a format, numbers apart."""
-    is_number = schema.get("type") in ("integer", "number")
-    return isinstance(value, list) and schema.get("format", "") in _FORMATS and not is_number
 
 
 def _enum_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
