@@ -43,11 +43,12 @@ def section(section: Section, details: bool = True) -> str:
 
 def _row(figure: Figure) -> str:
     met = {None: "", True: "yes", False: "no"}[figure.met]
-    aim = "" if figure.aim is None else _number(figure.aim, figure.unit)
+    aim = "" if figure.aim is None else number(figure.aim, figure.unit)
     name = f"· {figure.name}" if figure.detail else figure.name
-    return f"| {name} | {_number(figure.value, figure.unit)} | {aim} | {met} |"
+    return f"| {name} | {number(figure.value, figure.unit)} | {aim} | {met} |"
 
 
-def _number(value: float, unit: str) -> str:
+def number(value: float, unit: str) -> str:
+    """Return a value with its unit, with two or three significant digits."""
     digits = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
     return f"{value:,.{digits}f} {unit}".strip()
