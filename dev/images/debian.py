@@ -41,8 +41,12 @@ LEFT_OUT: Final = (
     *("usr/share/gcc/", "usr/share/gdb/", "usr/sbin/", "etc/update-motd.d/", "usr/share/applications/"),
     *("usr/lib/python3.11/lib2to3/", "usr/lib/python3.11/pydoc_data/", "usr/lib/python3.11/test/"),
     *("usr/lib/python3.11/turtle.py", "usr/lib/python3.11/lib-dynload/_test"),
+    *("usr/lib/python3.11/unittest/", "usr/lib/python3.11/sqlite3/"),
+    *(f"usr/lib/python3.11/lib-dynload/_{name}" for name in ("codecs_", "sqlite3")),
+    "lib/x86_64-linux-gnu/libmvec.so",
 )
-"""Documentation, programs for administrators of a machine, and tools for authors of Python programs."""
+"""Documentation, programs for administrators of a machine, tools for authors of Python programs, SQLite, encodings of
+East Asia, and the C library's functions for vectors, which no program in the images is linked with."""
 
 
 class Failure(Exception):
