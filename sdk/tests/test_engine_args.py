@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk._api import engine_args, validation
+from kubefoundry_sdk._api import engine_args, engine_choice, validation
+from kubefoundry_sdk._api.engine_args import ENGINES
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.validation import Problem
 from support.refused_specs import AGGREGATED, changed
 
 
@@ -70,24 +72,66 @@ def test_engine_arg_beside_the_fields_is_accepted(
 @pytest.mark.parametrize(
     ("engine", "args", "words"),
     [
-        ("sglang", {"a.b": "1"}, "has a dot, and only vllm has such flags: set a to a JSON value"),
+        ("sglang", {"load.b": "1"}, "has a dot, and only vllm has such flags: set load to a JSON value"),
         ("llamacpp", {"rope.scale": "1"}, "only vllm has such flags"),
         ("trtllm", {"kv_cache_config.x": "1"}, "set kv_cache_config to a JSON value"),
         ("vllm", {"hf-overrides.": "1"}, "has an empty key"),
         ("vllm", {"hf-overrides..x": "1"}, "has an empty key"),
         ("vllm", {"hf-overrides": "{}", "hf_overrides.a": "1"}, "is a part of hf-overrides: set only one"),
         ("vllm", {"hf-overrides.a_b": "1", "hf_overrides.a_b": "2"}, "is the same flag as hf-overrides.a_b"),
-        ("vllm", {"X": "1"}, "is not a short flag of vllm that is known here: write the long flag"),
-        ("vllm", {"zz": "1"}, "is not a short flag of vllm"),
-        ("vllm", {"zz.a": "1"}, "is not a short flag of vllm"),
-        ("sglang", {"q": "1"}, "is not a short flag of sglang"),
-        ("llamacpp", {"zz": "1"}, "is not a short flag of llamacpp"),
+        ("vllm", {"X": "1"}, "is not a short flag that is known here: write the long flag"),
+        ("vllm", {"zz": "1"}, "is not a short flag that is known here"),
+        ("vllm", {"zz.a": "1"}, "is not a short flag that is known here"),
+        ("sglang", {"q": "1"}, "is not a short flag that is known here"),
+        ("llamacpp", {"zz": "1"}, "is not a short flag that is known here"),
+        ("trtllm", {"qq": "1"}, "is not a short flag that is known here"),
+        ("trtllm", {"tp": "1"}, "is not a short flag that is known here"),
+        *((engine, {"zz.a": "1"}, "is not a short flag that is known here") for engine in ENGINES),
     ],
 )
 def test_dotted_and_short_flags_are_refused_if_unknown(engine: str, args: dict[str, str], words: str) -> None:
     (problem,) = validation.validate(_spec(engine, args))
 
     assert words in problem.message
+
+
+@pytest.mark.parametrize("flag", ["qq", "zz.a"])
+def test_flag_that_no_engine_has_is_refused_by_name(flag: str) -> None:
+    spec = changed(AGGREGATED, engine={"args": {flag: "1"}})
+
+    assert validation.validate(spec) == [
+        Problem(f"spec.engine.args[{flag}]", "is not a short flag that is known here: write the long flag")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        (
+            {"args": {"q": "awq"}},
+            "engine.args[q]: is not a short flag that is known here: write the long flag",
+        ),
+        (
+            {"args": {"tp": "1", "tp-size": "1"}},
+            "engine.args[tp-size]: is the same flag as tp: remove one",
+        ),
+        (
+            {"extraArgs": ["--model-path", "x"]},
+            "engine.extraArgs: has the flag --model-path: set model.id instead",
+        ),
+        ({"args": {"enforce-eager": "true"}}, ""),
+    ],
+)
+def test_reason_against_an_engine_names_the_flag(engine: dict[str, Any], reason: str) -> None:
+    assert engine_choice.problem_with(changed(AGGREGATED, engine=engine), "sglang") == reason
+
+
+def test_reason_against_an_engine_may_be_a_rule() -> None:
+    spec = changed(AGGREGATED, engine={}, resources={})
+
+    assert (
+        engine_choice.problem_with(spec, "vllm") == "vLLM engine requires GPU (set resources.gpu.count > 0)"
+    )
 
 
 @pytest.mark.parametrize(

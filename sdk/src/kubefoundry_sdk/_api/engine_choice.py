@@ -115,7 +115,13 @@ def problem_with(spec: Mapping[str, Any], engine: str) -> str:
     Whether a provider supports the engine is not considered.
     """
     problems = validation.validate(with_engine(spec, engine))
-    return problems[0].message if problems else ""
+    return _reason(problems[0]) if problems else ""
+
+
+def _reason(problem: validation.Problem) -> str:
+    """Return the message of a problem, after the flag if it is about one. Other messages name their field."""
+    field = problem.path.removeprefix("spec.")
+    return f"{field}: {problem.message}" if field.startswith("engine.") else problem.message
 
 
 def engine_problems(spec: Mapping[str, Any]) -> dict[str, str]:

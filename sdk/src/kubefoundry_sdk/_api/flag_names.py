@@ -81,7 +81,8 @@ LONG: Final[dict[str, dict[str, str]]] = {
     },
 }
 """For each engine the aliases of flags, and the canonical name. After two dashes vLLM and llama.cpp accept no short
-names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp). A test compares vLLM's with its parser."""
+names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp). A test compares vLLM's with its parser.
+TensorRT-LLM's server has no short flags (tensorrt_llm/commands/serve.py)."""
 
 SHORT_LONG: Final[dict[str, frozenset[str]]] = {"sglang": frozenset({"ep"})}
 """For each engine the names of at most `SHORT` characters that it accepts after two dashes."""
@@ -107,11 +108,12 @@ def flag_problem(engine: str, flag: str) -> str:
     Reasons are a dot, and a short name whose long name is unknown here.
     """
     name, dot, keys = flag.partition(".")
+    known_flags = {**LONG[engine], **dict.fromkeys(SHORT_LONG.get(engine, ()))}
+    if len(name) <= SHORT and name not in known_flags:
+        # The same text for every engine: if no engine has the flag, the spec is refused even without an engine.
+        return "is not a short flag that is known here: write the long flag"
     if dot and engine != "vllm":
         return f"has a dot, and only vllm has such flags: set {name} to a JSON value"
     if dot and not all(keys.split(".")):
         return "has an empty key between dots or at its end: name the key"
-    known_flags = {**LONG[engine], **dict.fromkeys(SHORT_LONG.get(engine, ()))}
-    if engine != "trtllm" and len(name) <= SHORT and name not in known_flags:
-        return f"is not a short flag of {engine} that is known here: write the long flag"
     return ""
