@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kubefoundry_sdk import Deployment, Object, Observation, Rendered, Schema
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.requests import path
@@ -73,3 +75,28 @@ async def test_generation_from_before_zero_replicas_never_comes_back() -> None:
     assert not {"model", "apis"} & starting["endpoint"].keys()
     assert harness.status["observedGeneration"] == 3
     assert harness.status["endpoint"]["model"] == "second"
+
+
+def observe_name(deployment: Deployment, thing: Object) -> Observation:
+    seen = things.observe(deployment, thing)
+    return replace(seen, endpoint=replace(seen.endpoint, model=deployment.spec.served_name or ""))
+
+
+@pytest.mark.parametrize(
+    ("model_id", "published"),
+    [
+        ("org/:x", {"model": ":x"}),
+        ("org/@x", {"model": "@x"}),
+        pytest.param("org/-x", {"model": "-x"}, id="created before core refused it"),
+        ("org/", {}),
+        ("/", {}),
+    ],
+)
+@simulated
+async def test_name_from_an_unusual_id_is_published(model_id: str, published: dict[str, str]) -> None:
+    async with Harness(replace(things.PROVIDER, observe=observe_name), things.crd()) as harness:
+        await harness.create({**things.SPEC, "model": {"id": model_id}})
+        await harness.upstream({"ready": 1})
+
+    assert harness.status["phase"] == "Running"
+    assert harness.status["endpoint"] == {"service": "model", "port": 80, **published}

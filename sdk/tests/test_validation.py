@@ -160,6 +160,37 @@ def test_wrong_value_is_reported_readably(changes: dict[str, Any], field: str, m
     assert validation.validate(changed(AGGREGATED, **changes)) == [Problem(f"spec.{field}", message)]
 
 
+@pytest.mark.parametrize("model_id", ["org/-model", "org/--trust-remote-code", "/models/-", "org/-1"])
+def test_name_that_looks_like_a_flag_is_refused(model_id: str) -> None:
+    spec = changed(AGGREGATED, model__id=model_id)
+
+    assert validation.validate(spec) == [
+        Problem(
+            "spec.model.servedName",
+            "the last part of model.id begins with a dash, so engines take it for a flag: set model.servedName",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"id": "org/-model", "servedName": "model"},
+        {"id": "org/-/model"},
+        {"id": "org/:x"},
+        {"id": "/models/x/"},
+    ],
+)
+def test_other_unusual_model_ids_are_valid(model: dict[str, Any]) -> None:
+    assert validation.validate(changed(AGGREGATED, model=model)) == []
+
+
+def test_model_in_an_image_has_no_name_from_its_id() -> None:
+    model = {"source": "custom", "id": "org/-model"}
+
+    assert validation.validate(changed(AGGREGATED, model=model, image="engine")) == []
+
+
 @pytest.mark.parametrize("spec", [None, [], "x"])
 def test_spec_of_another_type_is_reported(spec: Any) -> None:
     assert [problem.path for problem in validation.validate(spec)] == ["spec"]

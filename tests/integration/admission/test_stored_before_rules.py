@@ -23,6 +23,7 @@ pytestmark = pytest.mark.integration
 
 NO_MODEL = changed(CPU, model__id=GONE)
 NO_GPU = changed(GPU, resources__gpu__count=0)
+FLAG_AS_NAME = changed(CPU, model__id="org/-model")
 CONTRADICTION = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
 """Told by the webhook only, so that its absence is enough to have it stored."""
 
@@ -31,6 +32,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no-gpu": (
         NO_GPU,
         "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)",
+    ),
+    "flag-as-name": (
+        FLAG_AS_NAME,
+        "spec.model.servedName: the last part of model.id begins with a dash, so engines take it for a flag: "
+        "set model.servedName",
     ),
     "contradiction": (
         CONTRADICTION,

@@ -30,6 +30,9 @@ MODEL_ID: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@-]*)?$"
 SERVED_NAME: Final = r"^([A-Za-z0-9_./][A-Za-z0-9_./:@ -]*)?$"
 """A name for the API; empty means that none is given. It must not begin with a dash, like a command-line flag."""
 
+REPORTED_NAME: Final = r"^[A-Za-z0-9_./:@ -]*$"
+"""A name under which a model serves: a SERVED_NAME, or the last part of a MODEL_ID, which may begin differently."""
+
 IMAGE: Final = r"^([A-Za-z0-9][A-Za-z0-9_./:@-]*)?$"
 """A container image reference; empty means that none is given."""
 
@@ -87,6 +90,7 @@ MEANINGS: Final[dict[str, str]] = {
     EXTENDED_RESOURCE: 'a resource name such as "nvidia.com/gpu"',
     MODEL_ID: 'a model id such as "meta-llama/Llama-3.1-8B-Instruct"',
     SERVED_NAME: "a name of letters, digits, spaces and _ . / : @ - that does not begin with a dash",
+    REPORTED_NAME: "a name of letters, digits, spaces and _ . / : @ -",
     IMAGE: 'an image reference such as "registry/name:tag"',
     S3_URI: 'a bucket and a path such as "s3://bucket/llama"',
     ENV_NAME: "a variable name of letters, digits and _ . - that does not begin with a digit",

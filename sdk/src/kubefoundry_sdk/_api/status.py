@@ -138,7 +138,7 @@ class EndpointStatus(ApiModel):
     """Base URL of the API's paths (/v1/…), if that is not plain http at the Service: another scheme or path, or a
     gateway in another namespace, for which service and port are absent."""
 
-    model: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
+    model: Annotated[str, Field(max_length=253, pattern=formats.REPORTED_NAME)] | None = None
     """Name of the model in requests to the API; absent if the spec does not show it, as for a model in an image."""
 
     apis: Annotated[

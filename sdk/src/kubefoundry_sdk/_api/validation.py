@@ -1,7 +1,8 @@
 """Checks a ModelDeployment spec, warns about it, and fills in its defaults.
 
 One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The CRD has
-the same schema and rules; `spec_limits`, `engine_args` and the keys of labels are checked here only.
+the same schema and rules; `spec_limits`, `engine_args`, the keys of labels and a name that looks like a flag are
+checked here only.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def validate(spec: Spec) -> list[Problem]:
         return wrong_values
     broken = (problem for rule in RULES for problem in _broken(rule, complete))
     return _first(
-        chain(broken, _keys(complete), _cpu_limit(complete), _claim_sizes(complete))
+        chain(broken, _derived_name(complete), _keys(complete), _cpu_limit(complete), _claim_sizes(complete))
     ) or _command_line(complete)
 
 
@@ -178,6 +179,22 @@ def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]
         return
     for index, item in enumerate(value[field]):
         yield from _places(rest, item, f"{path}.{field}[{index}]")
+
+
+def _derived_name(spec: Spec) -> Iterator[Problem]:
+    """Yield a problem if the model's name, which is the last part of its id, looks like a flag.
+
+    Python's argparse, in most engines, ends with an error there. Not a rule of the CRD: before Kubernetes 1.30, the
+    API server would refuse each status of an older object that breaks it.
+    """
+    model = spec["model"]
+    if model["source"] != "huggingface" or model.get("servedName"):
+        return
+    if (model.get("id") or "").rsplit("/", 1)[-1].startswith("-"):
+        yield Problem(
+            "spec.model.servedName",
+            "the last part of model.id begins with a dash, so engines take it for a flag: set model.servedName",
+        )
 
 
 def _cpu_limit(spec: Spec) -> Iterator[Problem]:

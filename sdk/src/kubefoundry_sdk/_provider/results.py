@@ -43,7 +43,7 @@ LONGEST_NAME: Final = 253
 
 _LABEL: Final = re.compile(formats.DNS_LABEL)
 _URL: Final = re.compile(formats.ENDPOINT_URL)
-_NAME: Final = re.compile(formats.SERVED_NAME)
+_NAME: Final = re.compile(formats.REPORTED_NAME)
 _REASONS: Final = frozenset(get_args(ReadyReason)) - {"EndpointUnverified"}
 
 Answer = TypeVar("Answer")
@@ -210,7 +210,8 @@ def endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
         form = f"http(s)://HOST[:PORT][/PATH] of at most {LONGEST_URL} characters"
         yield f"URL {_quoted(endpoint.url)}, which is not {form}"
     if len(endpoint.model) > LONGEST_NAME or not _NAME.fullmatch(endpoint.model):
-        yield f"model {_quoted(endpoint.model)}, which is not a name that model.servedName may have"
+        meaning = formats.MEANINGS[formats.REPORTED_NAME]
+        yield f"model {_quoted(endpoint.model)}, which is not {meaning}, with at most {LONGEST_NAME} characters"
     if len(endpoint.apis) > MOST_APIS or len(set(endpoint.apis)) < len(endpoint.apis):
         yield f"apis {_quoted(endpoint.apis)}, which are not at most {MOST_APIS} different names"
     for api in endpoint.apis:

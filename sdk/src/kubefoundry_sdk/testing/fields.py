@@ -18,6 +18,9 @@ MODEL_IDS: Final[SearchStrategy[str]] = st.sampled_from(
         "a/b",
         "org.with.dots/model_with-all.kinds_of.Names-1.5",
         "gpt2",
+        "/models/b",
+        "org/:b",
+        "org/@b",
     ]
 )
 SERVED_NAMES: Final[SearchStrategy[str]] = st.sampled_from(
