@@ -73,7 +73,7 @@ llamastack-releases: setup ## writes docs/llamastack/releases.md: each release o
 hostile-packages: setup ## writes docs/llamastack/hostile-packages.md: each hostile package, its expected and its seen code; three minutes
 	@PYTHONPATH=tests $(BIN)/python -m hostile_packages
 
-test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
+test-operators: setup ## the real KubeRay operator on simulated nodes, and the real cert-manager; root; not part of `make test`
 	tests/operators/run
 
 test-kueue: setup ## models in queues of the real Kueue, on simulated nodes; root; not part of `make test`
