@@ -237,6 +237,20 @@ def test_event_is_reported_for_each_transition_only(
     assert [(type_, reason) for type_, reason, _ in transitions(before, after)] == expected
 
 
+def test_event_of_readiness_says_that_the_model_serves() -> None:
+    """A restored status names no generation, so an earlier spec may serve when Ready becomes True."""
+    restored = report(None, "Running")
+    restored.seen_generation, restored.held_back = 0, "waiting for the status of Example to settle"
+
+    [(type_, reason, note)] = transitions({}, restored.status(PROVIDER))
+
+    assert (type_, reason) == ("Normal", "DeploymentReady")
+    assert note == (
+        "The spec that serves may not be the newest: waiting for the status of Example to settle; "
+        "it is Running"
+    )
+
+
 def test_event_of_failure_has_the_words_of_the_design() -> None:
     [(_, _, note)] = transitions({}, status_of(None, "Failed"))
 

@@ -92,8 +92,8 @@ async def test_command_of_others_is_named_and_is_not_ready(suite: Suite, api: Cl
     assert phase(held) == "Running"
     assert held["status"]["observedGeneration"] == 0
     assert held["status"]["message"].startswith(
-        f"The newest spec does not serve yet: others added {COMMAND} to Deployment 'm', so other programs run; "
-        "remove it there"
+        f"The spec that serves may not be the newest: others added {COMMAND} to Deployment 'm', so other programs "
+        "run; remove it there"
     )
     assert f"{COMMAND} (kubectl-patch); they are left as they are" in held["status"]["message"]
 
@@ -117,8 +117,8 @@ async def test_redirected_service_is_named_and_is_not_ready(
     held = await until_deployment(api, "m", namespace, lambda obj: "ExternalName" in message(obj, "Ready"))
     assert (phase(held), held["status"]["observedGeneration"]) == ("Running", 0)
     assert held["status"]["message"].startswith(
-        f"The newest spec does not serve yet: others gave Service '{service}' the type ExternalName, so its clients "
-        "reach other programs; set its type to ClusterIP"
+        f"The spec that serves may not be the newest: others gave Service '{service}' the type ExternalName, so its "
+        "clients reach other programs; set its type to ClusterIP"
     )
 
     back = [{"op": "replace", "path": "/spec/type", "value": "ClusterIP"}]

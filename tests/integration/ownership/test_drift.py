@@ -194,7 +194,7 @@ async def test_drift_is_left_alone_after_five_corrections(suite: Suite, api: Cli
     )
     assert (phase(left), left["status"]["observedGeneration"]) == ("Running", 0)
     assert message(left, "Ready").startswith(
-        "The newest spec does not serve yet: someone keeps changing spec.services.VllmWorker.replicas of "
+        "The spec that serves may not be the newest: someone keeps changing spec.services.VllmWorker.replicas of "
         "DynamoGraphDeployment 'm', which is no longer reverted; "
     )
     assert await until_event(api, namespace, "DriftDetected", lambda note: note == GIVEN_UP)

@@ -163,7 +163,7 @@ class Report:
             return seen.message
         # Many providers name the obstacle themselves.
         obstacle = "" if self.held_back in seen.message else f"{self.held_back}; "
-        return f"The newest spec does not serve yet: {obstacle}{seen.message}"
+        return f"The spec that serves may not be the newest: {obstacle}{seen.message}"
 
     def _serving_clause(self, stop: Stop, seen: Observation) -> str:
         """Return the clause after a stop's message that names the version that serves, if it is known."""
