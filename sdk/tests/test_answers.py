@@ -74,7 +74,7 @@ def test_observation_is_rejected_or_can_be_stored(seen: Any) -> None:
     [
         (replace(SEEN, phase=cast(Any, "Serving")), "phase 'Serving', which is not one of Pending"),
         (replace(SEEN, endpoint=Endpoint("m", 0)), "port 0, which is not 1 to 65535"),
-        (replace(SEEN, endpoint=Endpoint("m", 80, model="-m")), "model '-m', which is not a name"),
+        (replace(SEEN, endpoint=Endpoint("m", 80, model="m;")), "model 'm;', which is not a name"),
         (replace(SEEN, replicas=Replicas(1, 0, 0)), "phase Running with 0 ready replicas"),
         (replace(SEEN, replicas=Replicas(1, -1, 0)), "-1 ready replicas"),
         (replace(SEEN, reason="Failed"), "phase Running with reason Failed"),

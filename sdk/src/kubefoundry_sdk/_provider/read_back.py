@@ -107,10 +107,17 @@ def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
     return {"model": _model(fields), "engine": settings}
 
 
+def _has_own_name(fields: Mapping[str, str]) -> bool:
+    """Check whether the name in requests has to be stated: not if it is one that only `model.id` can give."""
+    name, location = fields.get("model.servedName"), fields.get("model.id", "")
+    is_valid = name is not None and re.fullmatch(formats.SERVED_NAME, name) is not None
+    return name is not None and (is_valid or name != location.rsplit("/", 1)[-1])
+
+
 def _model(fields: Mapping[str, str]) -> Object:
     """Return `model` of a spec. Objects do not have the id of a model in object storage: its name takes the place."""
     location = fields.get("model.id")
-    named = {"servedName": fields["model.servedName"]} if "model.servedName" in fields else {}
+    named = {"servedName": fields["model.servedName"]} if _has_own_name(fields) else {}
     if location is None:
         return {"source": "custom", **named}
     if not re.fullmatch(formats.S3_URI, location):
