@@ -28,7 +28,8 @@ HEAD: Final = """# Our processes and kopf as frame
 Core, the selector and the four providers as processes of their own (`processes`), and each of them in a kopf operator
 of its own (`kopf run -m kubefoundry_NAME.kopf`): the same watches, reconciles and writes
 ([kopf.md](kopf.md#run-our-components-in-kopf)). One frame after the other on one machine, with simulated upstream
-operators, so compare the columns only. Made by `PYTHONPATH=dev python -m benchmarks.frames`.
+operators, so compare the columns only. Made by `PYTHONPATH=dev python -m benchmarks.frames`;
+`--n` bounds the numbers.
 """
 
 

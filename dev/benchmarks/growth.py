@@ -82,7 +82,7 @@ async def _at_size(rig: Rig, more: Sequence[Object], size: int) -> list[Figure]:
     namespace = await rig.namespace()
     edits = await _edits(rig, namespace)
     creations = [
-        await measure_creation(rig, "dynamo", deployment(f"selected-{index}", namespace, GPU))
+        await measure_creation(rig, PROVIDER, deployment(f"selected-{index}", namespace, GPU))
         for index in range(SAMPLES)
     ]
     figures += [

@@ -15,12 +15,16 @@ from kubefoundry_local.suite import PROBE
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from support.deployments import model_deployment
-from support.refused_specs import REFUSED
+from support.deployments import CPU, model_deployment
+from support.refused_specs import REFUSED, changed
 from support.waiting import SECONDS
 
 BY_WEBHOOK = 'admission webhook "validate.modeldeployments.kubefoundry.ai" denied the request: '
 """The beginning of the API server's message if the webhook refuses."""
+
+
+REFUSED_BY_WEBHOOK = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
+"""A spec that only the webhook refuses: without its answer, the API server stores it."""
 
 
 async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
@@ -34,7 +38,9 @@ async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
     return ""
 
 
-async def until_refused_by_webhook(api: Client, namespace: str, spec: dict[str, Any]) -> None:
+async def until_refused_by_webhook(
+    api: Client, namespace: str, spec: dict[str, Any] = REFUSED_BY_WEBHOOK
+) -> None:
     """Wait until the webhook refuses the spec. The API server learns of new webhooks by a watch."""
     async with asyncio.timeout(SECONDS):
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubefoundry_local.suite import Suite, account_files, process_of
+from kubefoundry_local.suite import Suite, account_files, process_of, webhook_variables
 from support.model_writes import PROVIDERS
 
 COMPONENTS: Final = ("core", "selector", *(f"provider-{name}" for name in PROVIDERS))
@@ -28,8 +28,8 @@ def run_processes(
         folder.mkdir(parents=True, exist_ok=True)
         token = suite.plane.token(namespace, f"kubefoundry-{name}")
         files = account_files(folder, namespace, token, suite.plane.authority(), suite.plane.server)
-        webhooks = {"KUBEFOUNDRY_WEBHOOK_PORT": str(port), "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1"}
-        variables = {**files, **(webhooks if name == "core" else {}), **environment}
+        webhooks = webhook_variables(port) if name == "core" else {}
+        variables = {**files, **webhooks, **environment}
         suite.components[name] = process_of(name, deployment, folder, variables)
         suite.components[name].start()
     for name in deployments:

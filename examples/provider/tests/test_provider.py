@@ -1,4 +1,4 @@
-"""The provider's four functions, and its manifest."""
+"""The provider's four functions, its manifest, and a restart and a deletion in the real runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from kubefoundry_sdk import Schema, UnsupportedSchema, manifest
 from kubefoundry_sdk.spec import incompatibilities
-from kubefoundry_sdk.testing import deployment, specs, violations
+from kubefoundry_sdk.testing import Harness, deployment, simulated, specs, violations
 from kubefoundry_widgets.provider import probe, provider
 
 HERE = Path(__file__).resolve().parents[1]
@@ -105,3 +105,27 @@ def test_manifest_is_generated_from_provider() -> None:
     assert stored == manifest(WIDGETS, image), (
         "kubefoundry provider manifest widgets --image … > manifest.yaml"
     )
+
+
+@simulated
+async def test_restart_rewrites_nothing() -> None:
+    async with Harness(WIDGETS, CRD) as harness:
+        await harness.create(GPU)
+        before = harness.upstream_object
+
+        await harness.restart()
+
+        assert before
+        assert harness.upstream_object == before
+
+
+@simulated
+async def test_deleted_model_leaves_no_upstream_object() -> None:
+    async with Harness(WIDGETS, CRD) as harness:
+        await harness.create(GPU)
+        assert harness.upstream_object
+
+        await harness.delete()
+
+        assert not harness.model
+        assert not harness.upstream_object

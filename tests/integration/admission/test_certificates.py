@@ -26,17 +26,14 @@ from kubefoundry_local.suite import NAMESPACE, PROBE, Component, Suite
 from kubefoundry_sdk._api.kinds import SECRETS, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
-from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
+from support.admission import BY_WEBHOOK, REFUSED_BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
-from support.refused_specs import changed
 from support.server_metrics import samples, total
 from support.set_clock import FILE
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration
 
-BAD = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
-"""What only the webhook refuses: taken whenever it is not asked."""
 
 WORDS = (
     'spec.engine.args[ctx-size]: is "4096" but engine.contextLength is "8192": set only engine.contextLength'
@@ -55,7 +52,7 @@ class Load:
     answered: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def one(self, api: Client, namespace: str, *, bad: bool) -> None:
-        reported = await refusal(api, namespace, BAD if bad else CPU)
+        reported = await refusal(api, namespace, REFUSED_BY_WEBHOOK if bad else CPU)
         if bad and reported.startswith(BY_WEBHOOK) and reported.endswith(WORDS):
             self.bad += 1
         elif not bad and not reported:
@@ -200,7 +197,7 @@ async def test_spoilt_ca_bundle_is_restored(fresh: Suite, api: Client, namespace
             await api.replace(kind, live, manager="somebody")
             await until(api, kind, CONFIGURATION, None, lambda obj: obj and bundles(obj) == {bundle})
 
-        await until_refused_by_webhook(api, namespace, BAD)
+        await until_refused_by_webhook(api, namespace)
 
 
 async def test_clock_set_back_replaces_certificates_of_the_future(
@@ -219,7 +216,7 @@ async def test_clock_set_back_replaces_certificates_of_the_future(
     await until_readyz(core, "the webhook's certificate is not accepted: its authority is valid from")
     core.wait_ready()
 
-    await until_refused_by_webhook(api, namespace, BAD)
+    await until_refused_by_webhook(api, namespace)
     after = await stored(api, lambda now: now.leaf != ahead.leaf)
     assert not set(after.authorities) & set(ahead.authorities)
     replaced = [line for line in core.log.read_text().splitlines() if "certificate is replaced" in line]
@@ -244,7 +241,7 @@ async def test_secret_of_the_future_is_replaced(
     await stored(api, lambda now: now.leaf != ahead.leaf and ahead.authorities[0] not in now.authorities)
     core.wait_ready()
 
-    await until_refused_by_webhook(api, namespace, BAD)
+    await until_refused_by_webhook(api, namespace)
 
 
 async def test_readyz_names_an_immutable_broken_secret(fresh: Suite, api: Client) -> None:
@@ -284,7 +281,7 @@ async def until_asked(suite: Suite, api: Client, namespace: str) -> float:
     async with asyncio.timeout(SECONDS):
         while True:
             before = failed_open(suite)
-            await until_refused_by_webhook(api, namespace, BAD)
+            await until_refused_by_webhook(api, namespace)
             if failed_open(suite) == before:
                 return before
 

@@ -11,7 +11,7 @@ from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from support.admission import install_crd, install_crd_without
+from support.admission import REFUSED_BY_WEBHOOK, install_crd, install_crd_without
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import WORKSPACES
 from support.refused_specs import GONE, changed
@@ -24,8 +24,6 @@ pytestmark = pytest.mark.integration
 NO_MODEL = changed(CPU, model__id=GONE)
 NO_GPU = changed(GPU, resources__gpu__count=0)
 FLAG_AS_NAME = changed(CPU, model__id="org/-model")
-CONTRADICTION = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
-"""Told by the webhook only, so that its absence is enough to have it stored."""
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no-model": (NO_MODEL, "spec.model.id: model.id is required when source is huggingface"),
@@ -39,7 +37,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "set model.servedName",
     ),
     "contradiction": (
-        CONTRADICTION,
+        REFUSED_BY_WEBHOOK,
         'spec.engine.args[ctx-size]: is "4096" but engine.contextLength is "8192": set only engine.contextLength',
     ),
 }
@@ -168,7 +166,7 @@ async def test_model_that_serves_goes_on_under_a_bad_change(
     served = await api.get(WORKSPACES, "m", namespace)
 
     fresh.components["core"].stop()
-    bad = [{"op": "replace", "path": "/spec/engine", "value": CONTRADICTION["engine"]}]
+    bad = [{"op": "replace", "path": "/spec/engine", "value": REFUSED_BY_WEBHOOK["engine"]}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, bad, manager="user")
     fresh.start("core")
 

@@ -16,10 +16,8 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.client import Client
 from support.admission import until_refused_by_webhook
 from support.deployed_processes import COMPONENTS, run_processes
-from support.deployments import CPU
 from support.helm import CHART, CRD_CHART, Helm, build, with_local_webhooks
 from support.model_writes import log_size, upstream_writes
-from support.refused_specs import changed
 from support.serving_models import create_model, until_running
 from support.suites import upstream_suite
 from support.waiting import until
@@ -37,8 +35,6 @@ APPLY: Final = (
     "-f",
     "-",
 )
-BAD: Final = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
-"""A spec that only the webhook refuses."""
 
 
 @pytest.fixture
@@ -72,7 +68,7 @@ async def test_second_sync_finds_no_difference_and_writes_nothing(
     assert differences(written, before) == {}
     assert missing_fields(everything, before) == {}
     assert upstream_writes(suite, namespace, start, ["m"]) == []
-    await until_refused_by_webhook(api, namespace, BAD)
+    await until_refused_by_webhook(api, namespace)
 
 
 def rendered(helm: Helm, folder: Path, port: int) -> list[list[Object]]:

@@ -17,14 +17,12 @@ from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS, SECRETS, Objec
 from kubefoundry_sdk._cluster.client import Client
 from support.admission import until_refused_by_webhook
 from support.deployments import CPU, model_deployment
-from support.refused_specs import changed
 from support.suites import running_suite
 from support.waiting import reason, until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 ELSEWHERE = "ml-platform"
-BAD = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
 
 
 @pytest.fixture
@@ -56,7 +54,7 @@ async def test_overlay_namespace_is_used_by_every_process(
     for name in suite.components:
         await until(api, LEASES, name, ELSEWHERE, lambda obj: obj is not None)
     await until(api, SECRETS, "kubefoundry-core-tls", ELSEWHERE, lambda obj: obj is not None)
-    await until_refused_by_webhook(api, namespace, BAD)
+    await until_refused_by_webhook(api, namespace)
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
     chosen = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected"

@@ -16,14 +16,12 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from support.admission import BY_WEBHOOK, refusal
+from support.admission import BY_WEBHOOK, REFUSED_BY_WEBHOOK, refusal
 from support.chaos.state import served
 from support.core_service import Service, service
-from support.deployments import CPU
 from support.kinds import UPSTREAM
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
-from support.refused_specs import changed
 from support.replicas import second_replicas
 from support.serving_models import create_model, create_models, until_running
 from support.suites import running_suite
@@ -39,9 +37,6 @@ COMPONENTS = ("core", "selector", *PROVIDERS)
 
 LATE = 1.0
 """Seconds by which the Service learns of the end of a pod after the pod itself."""
-
-REFUSED_BY_CORE = changed(CPU, engine__contextLength=8192, engine__args={"ctx-size": "4096"})
-"""Only the webhook refuses this spec: the API server stores it if no replica answers."""
 
 
 @pytest.fixture
@@ -81,7 +76,7 @@ async def traffic(api: Client, namespace: str) -> AsyncIterator[Traffic]:
 
     async def review() -> None:
         while not stop.is_set():
-            answer = await refusal(api, namespace, REFUSED_BY_CORE)
+            answer = await refusal(api, namespace, REFUSED_BY_WEBHOOK)
             if not answer.startswith(BY_WEBHOOK):
                 made.wrong.append(answer or "a model was taken without a review")
             made.reviews += 1

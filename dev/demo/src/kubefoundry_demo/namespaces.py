@@ -54,10 +54,11 @@ def reachable(plane: ControlPlane, descriptor: int, folder: Path) -> Iterator[Pa
     place = (address.hostname or "", address.port or 443)
     stopped = threading.Event()
 
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await forward(reader, writer, [place])
+
     async def serve() -> None:
-        server = await asyncio.start_server(
-            lambda reader, writer: forward(reader, writer, [place]), sock=listening
-        )
+        server = await asyncio.start_server(accept, sock=listening)
         await asyncio.to_thread(stopped.wait)
         server.close()
 

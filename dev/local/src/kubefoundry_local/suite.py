@@ -160,13 +160,8 @@ class Suite:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-        webhooks = {
-            "KUBEFOUNDRY_WEBHOOK_PORT": str(web),
-            "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1",
-            # No Service sends reviews to a process that has ended.
-            "KUBEFOUNDRY_SHUTDOWN_DELAY": "0s",
-        }
-        variables = {**self._in_cluster(account, folder), **(webhooks if web else {}), **environment}
+        webhooks = webhook_variables(web) if web else {}
+        variables = {**self._in_cluster(account, folder), **webhooks, **environment}
         component = process_of(name, deployment, folder, variables)
         self.components[name] = component
         return component
@@ -228,6 +223,16 @@ class Suite:
         """Write the files of a ServiceAccount, and return the variables that a kubelet would set."""
         token, authority = self.plane.token(NAMESPACE, account), self.plane.authority()
         return account_files(folder, NAMESPACE, token, authority, self.plane.server)
+
+
+def webhook_variables(port: int) -> dict[str, str]:
+    """Return the variables of a core whose webhooks are called at this port of the loopback address."""
+    return {
+        "KUBEFOUNDRY_WEBHOOK_PORT": str(port),
+        "KUBEFOUNDRY_WEBHOOK_HOST": "127.0.0.1",
+        # No Service sends reviews to a process that has ended.
+        "KUBEFOUNDRY_SHUTDOWN_DELAY": "0s",
+    }
 
 
 def process_of(

@@ -86,19 +86,25 @@ class Forwarder:
             self._open.discard(task)
 
 
-async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoints: list[Place]) -> None:
-    """Forward a connection to a random endpoint. Close the connection if the endpoint does not answer."""
+async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoints: list[Place]) -> bool:
+    """Forward a connection to a random endpoint, and return whether that has accepted it.
+
+    Close the connection if the endpoint does not answer.
+    """
+    is_accepted = False
     with contextlib.suppress(OSError, asyncio.CancelledError):
         try:
             if not endpoints:
-                return
+                return False
             out_reader, out_writer = await asyncio.open_connection(*random.choice(endpoints))
+            is_accepted = True
             try:
                 await asyncio.gather(_pump(reader, out_writer), _pump(out_reader, writer))
             finally:
                 out_writer.close()
         finally:
             writer.close()
+    return is_accepted
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
