@@ -105,6 +105,9 @@ class Listener:
         """Let the API server send its next review to another pod. It does not repeat a review that is cut off."""
         if self._is_ending:
             response.force_close()
+            # aiohttp has made the headers by now. Without this one, the API server would send its next review on a
+            # connection that closes at that moment.
+            response.headers["Connection"] = "close"
 
 
 def check_loads(material: Material) -> None:
