@@ -14,7 +14,8 @@ from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import finalizer
 from kubefoundry_sdk._provider.write.helpers import Helpers
 from kubefoundry_sdk._runtime import options
-from kubefoundry_sdk._runtime.refusals import Refused
+from kubefoundry_sdk._runtime.backoff import FAULT_DELAY
+from kubefoundry_sdk._runtime.refusals import PASSING, Refused
 from kubefoundry_sdk._runtime.store import Store
 from support.contexts import context
 from support.wire import Asked, ok, refusal, wire
@@ -173,6 +174,33 @@ async def test_forbidden_finalizer_is_refused_by_policies(words: str, error: typ
     async with wire(lambda asked: refusal(403, "Forbidden", words)) as api:
         with pytest.raises(error):
             await finalizer.own(context(client=api.client), live, hold=True, dry_run_result=None)
+
+
+@pytest.mark.parametrize("code", [400, 403, 422])
+async def test_finalizer_refused_by_a_starting_webhook_is_retried_soon(code: int) -> None:
+    live = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "finalizers": []}}
+    denial = 'admission webhook "w" denied the request: the cache is not started'
+
+    async with wire(lambda asked: refusal(code, "Whatever", denial)) as api:
+        with pytest.raises(Refused, match="the cache is not started") as refused:
+            await finalizer.own(context(client=api.client), live, hold=True, dry_run_result=None)
+
+    assert refused.value.may_pass
+    assert refused.value.retry < 1.0
+
+
+async def test_lost_finalizer_is_tried_again_within_a_minute_of_an_outage() -> None:
+    live = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "finalizers": []}}
+
+    async with wire(lambda asked: refusal(500, "InternalError", "a webhook is down")) as api:
+        provider = context(client=api.client)
+        provider.memory(("n", "m")).finalizer.remember(
+            "u True None", -2 * PASSING, Refused("no", may_pass=True)
+        )
+
+        delay = await finalizer.restore(provider, live)
+
+    assert delay == FAULT_DELAY
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster.errors import ApiError, Cause, Details
 from kubefoundry_sdk._provider.write.apply import ORIGIN
+from kubefoundry_sdk._runtime import backoff
 from kubefoundry_sdk._runtime.refusals import (
     GRADUAL,
     PASSING,
@@ -150,9 +151,10 @@ def test_refusal_may_pass_when_webhook_cannot_read(code: int, words: str) -> Non
     assert "change the ModelDeployment" not in str(reported)
 
 
-def test_passing_refusal_is_retried_for_half_a_minute() -> None:
+def test_passing_refusal_is_retried_soon_and_then_every_minute() -> None:
     refusal, now, tries = Refusal(), 100.0, 0
-    reported = Refused("the cache is not started", may_pass=True)
+    denial = 'admission webhook "w.kaito.sh" denied the request: the cache is not started'
+    reported = refused(MODELS, "m", ApiError(400, "BadRequest", denial), ORIGIN)
 
     while (pending := refusal.remember("d", now, reported)).is_transient:
         assert refusal.pending("d", now + pending.left / 2) is not None
@@ -162,7 +164,7 @@ def test_passing_refusal_is_retried_for_half_a_minute() -> None:
 
     assert PASSING <= now - 100.0 < 2 * PASSING
     assert 5 <= tries <= 12
-    assert pending.left == RETRY
+    assert pending.left == backoff.FAULT_DELAY
     assert refusal.remember("changed", now, reported).is_transient
 
 

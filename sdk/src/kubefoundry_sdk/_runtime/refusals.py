@@ -22,8 +22,8 @@ RETRY: Final = 300.0
 """Seconds after which any other refused manifest is retried without a change (contract §4)."""
 
 PASSING: Final = 30.0
-"""Seconds for which a refusal that may pass is retried with back-off from the first delay. After that it is treated
-like any other refusal."""
+"""Seconds for which a refusal that may pass is retried with back-off from the first delay. After that it is reported
+like any other refusal, and retried after `QUOTA` or `backoff.FAULT_DELAY`."""
 
 GRADUAL: Final = backoff.Backoff(5.0, RETRY)
 """The delays after an apply of which admission took a part away. No event tells that the webhook is gone. The first
@@ -236,7 +236,7 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
         return Remedy(
             "the webhook could not check it, so the write is tried again; if this lasts, ask an administrator "
             "to check the webhook's operator and the objects that it names",
-            RETRY,
+            backoff.FAULT_DELAY,
             Obstacle.POLICY,
         )
     if error.code == 403:

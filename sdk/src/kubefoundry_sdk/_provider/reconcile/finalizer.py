@@ -15,8 +15,15 @@ from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.write import apply, manifest
 from kubefoundry_sdk._provider.write.helpers import Helpers, kind_of
-from kubefoundry_sdk._runtime import repairs
-from kubefoundry_sdk._runtime.refusals import Obstacle, Refused, obstacle, remedy
+from kubefoundry_sdk._runtime import backoff, repairs
+from kubefoundry_sdk._runtime.refusals import (
+    Obstacle,
+    PendingRefusal,
+    Refused,
+    may_pass,
+    obstacle,
+    remedy,
+)
 from kubefoundry_sdk._runtime.server_side_apply import delete
 from kubefoundry_sdk._runtime.store import Store, key_of
 
@@ -96,7 +103,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
     fields = _describe(body)
     if pending := refusal.pending(digest, now):
-        raise Refused(pending.text, pending.left, may_pass=pending.is_transient)
+        raise _still(pending)
     if digest == memory.held and (wait := memory.restored.wait(now)):
         raise Refused(
             f"Somebody keeps removing {fields}: added {repairs.LIMIT} times in {repairs.WINDOW / 60:.0f} minutes, "
@@ -110,9 +117,9 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         if not error.rejected or (error.code == 403 and obstacle(error) is not Obstacle.POLICY):
             raise
         advice = remedy(error, apply.ORIGIN)
-        refused = Refused(f"{fields} was refused: {error.message}; {advice.text}", advice.retry)
-        refusal.remember(digest, now, refused)
-        raise refused from error
+        words = f"{fields} was refused: {error.message}; {advice.text}"
+        pending = refusal.remember(digest, now, Refused(words, advice.retry, may_pass=may_pass(error)))
+        raise _still(pending) from error
     context.deployments.put(stored)
     metadata = body["metadata"]
     is_stored = set(metadata.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
@@ -144,7 +151,11 @@ def check(context: Context, deployment: Object) -> None:
     """Raise Refused if our fields were refused a moment ago: a dry run's result could not be stored."""
     now = asyncio.get_running_loop().time()
     if pending := context.memory(key_of(deployment)).finalizer.latest(now):
-        raise Refused(pending.text, pending.left, may_pass=pending.is_transient)
+        raise _still(pending)
+
+
+def _still(pending: PendingRefusal) -> Refused:
+    return Refused(pending.text, pending.left, may_pass=pending.is_transient)
 
 
 async def restore(context: Context, deployment: Object) -> float | None:
@@ -164,7 +175,8 @@ async def restore(context: Context, deployment: Object) -> float | None:
             context.recorder.event(deployment, "Warning", "WriteRejected", str(refused))
         return refused.retry
     except ApiError as error:
-        transient = Refused(f"The finalizer could not be written: {error}", may_pass=True)
+        words = f"The finalizer could not be written: {error}"
+        transient = Refused(words, backoff.FAULT_DELAY, may_pass=True)
         now = asyncio.get_running_loop().time()
         digest = f"{deployment['metadata']['uid']} {True} {result}"
         return context.memory(key_of(deployment)).finalizer.remember(digest, now, transient).left
