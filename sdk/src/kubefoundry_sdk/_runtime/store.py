@@ -235,6 +235,10 @@ class Store:
         """Whether objects were left out since the last complete list. They are seen when they are listed again."""
         return bool(self._full)
 
+    def is_full(self, namespace: str) -> bool:
+        """Check whether objects of the namespace were left out since the last complete list."""
+        return namespace in self._full
+
     def arriving(self) -> Callable[[Object], Arrived | None]:
         """Return a function for one listing that reduces each object as it arrives to what `replace` will store.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._cluster import logs
@@ -42,10 +43,25 @@ def _refused(turn: Turn, refused: Refused) -> End:
     return End(retained.refused(turn.context, turn.live, turn.report, pending))
 
 
+def _stop(turn: Turn, error: Exception) -> Stop:
+    """Return the condition that reports the failure, with the likely cause of a conflict with an unread object."""
+    context, (namespace, _) = turn.context, turn.key
+    stop = failures.stop(context.provider, error)
+    is_conflict = isinstance(error, ApiError) and error.conflict
+    if is_conflict and turn.upstream is None and context.upstream.objects.is_full(namespace):
+        cause = (
+            f"; provider {context.provider.name} does not read all {context.provider.upstream.kind} objects of "
+            f"namespace '{namespace}', because they take too much of its memory together: create models in another "
+            "namespace, or delete some"
+        )
+        return replace(stop, message=stop.message + cause)
+    return stop
+
+
 def _failed(turn: Turn, error: Exception) -> End:
     """Report an error of the API server that may pass, or an internal error."""
     context, report, now = turn.context, turn.report, turn.now
-    stop = failures.stop(context.provider, error)
+    stop = _stop(turn, error)
     retry = turn.memory.failures.note(turn.mark, turn.version, error, report, stop, now)
     api = isinstance(error, ApiError)
     # A conflict that is not reported: somebody else has written the object meanwhile.
