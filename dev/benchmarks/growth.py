@@ -19,6 +19,9 @@ PROVIDERS: Final = 20
 RULES: Final = 5
 """Rules of each provider. None of them ever selects it, so all rules of all providers are evaluated."""
 
+NAMESPACES: Final = 20
+"""Namespaces of the models: the objects of one may take a third of a process's memory for a kind (contract §6)."""
+
 SAMPLES: Final = 20
 """Edits and creations at each size."""
 
@@ -33,8 +36,8 @@ async def with_many_models(rig: Rig, n: int) -> Section:
     """Measure section m. The models stay."""
     for number in range(PROVIDERS):
         await _register(rig, f"provider-{number}")
-    namespace = await rig.namespace()
-    bodies = [deployment(f"many-{index}", namespace, GPU) for index in range(n)]
+    namespaces = [await rig.namespace() for _ in range(NAMESPACES)]
+    bodies = [deployment(f"many-{index}", namespaces[index % NAMESPACES], GPU) for index in range(n)]
     few = n // SHARE
     small = await _at_size(rig, bodies[:few], few)
     large = await _at_size(rig, bodies[few:], n)
@@ -42,10 +45,10 @@ async def with_many_models(rig: Rig, n: int) -> Section:
     return Section(
         "m",
         f"Growth from {few:,} to {n:,} models",
-        f"{n:,} ModelDeployments without a named provider beside {PROVIDERS} further providers with {RULES} rules "
-        "each, all Running. At both sizes: resident memory, the time from the start of a process to its first "
-        f"effect, the p50 of {SAMPLES} edits and of {SAMPLES} creations until the upstream object shows them, and "
-        "the requests of our processes in a minute without a change.",
+        f"{n:,} ModelDeployments in {NAMESPACES} namespaces, without a named provider, beside {PROVIDERS} further "
+        f"providers with {RULES} rules each, all Running. At both sizes: resident memory, the time from the start of "
+        f"a process to its first effect, the p50 of {SAMPLES} edits and of {SAMPLES} creations until the upstream "
+        "object shows them, and the requests of our processes in a minute without a change.",
         figures,
     )
 
