@@ -17,7 +17,7 @@ from kubefoundry_sdk.testing._server.requests import APPLY, Answer, Request
 from kubefoundry_simulators.steps import FAIL_ANNOTATION, FAIL_LABEL
 from simulation.link import DISTURBANCES
 from simulation.policies import POLICIES, quota, unlisted
-from simulation.steps import SPECS, Step
+from simulation.steps import INVENTED, SPECS, Step
 from simulation.world import NAMESPACE, RESTARTED, World
 from support.deployments import model_deployment
 
@@ -29,6 +29,8 @@ class Actions:
         self.world = world
         self.tampered: dict[str, float] = {}
         """The last time at which somebody wrote what is ours of a model, by its name."""
+        self.policies: set[str] = set()
+        """The names of all policies that have begun."""
 
     def do(self, step: Step) -> None:
         """Carry out a step. A request that is refused, or an object that is missing, is no error."""
@@ -147,9 +149,8 @@ class Actions:
 
     def plant(self, step: Step) -> None:
         """Add a finalizer of a provider that does not exist."""
-        finalizer = names.provider_finalizer(step.value)
         self.change_metadata(
-            step.on, lambda meta: {**meta, "finalizers": [*meta.get("finalizers", []), finalizer]}
+            step.on, lambda meta: {**meta, "finalizers": [*meta.get("finalizers", []), INVENTED]}
         )
 
     def reset(self, step: Step) -> None:
@@ -294,6 +295,7 @@ class Actions:
         self.world.loop.call_later(0.01, end)
 
     def _begin(self, name: str, policy: Any, seconds: float) -> None:
+        self.policies.add(name)
         self.world.server.policies[name] = policy
         self.world.loop.call_later(seconds, self.world.server.policies.pop, name, None)
 

@@ -11,10 +11,18 @@ from kubefoundry_sdk._api.kinds import Object
 from simulation.facts import Facts, is_registration
 from simulation.invariants import Violation, marks
 from simulation.policies import MODELS
-from simulation.world import NAMESPACE, component
+from simulation.steps import INVENTED
+from simulation.world import CORE, NAMESPACE, component
 
 PATIENCE: Final = 15.0
 """Seconds within which an undisturbed component shows what it has to show."""
+
+PROMPT: Final = 100.0
+"""Seconds to the end at most, if nothing was refused for good: a heartbeat, a deletion that waits for a provider
+(`--finalizer-timeout`), and the start of the pods."""
+
+LASTING: Final = frozenset({"strip-finalizers", "deny-finalizers", "deny-removal", "rewrite-labels"})
+"""Policies whose refusals are tried again after up to five minutes."""
 
 HISTORY: Final = ("observedGeneration", "selection", "conditions", "provider", "selector", "start")
 """Fields of a status that depend on what has happened, and when, so that two runs end with others."""
@@ -27,12 +35,14 @@ class Sampler:
         self._facts = facts
         self._dead_since: dict[str, float] = {}
         self._unlisted_since: dict[str, float] = {}
+        self._held_since: dict[str, float] = {}
 
     def look(self) -> Iterator[Violation]:
         """Yield the invariants that are broken now."""
         now = self._facts.world.loop.time()
         for model in self._facts.models():
             yield from self._stale(model, now)
+            yield from self._held(model, now)
         yield from self._unlisted(now)
         yield from self._shown(now)
 
@@ -59,6 +69,16 @@ class Sampler:
             if provider in operators and f"unlisted {provider}" not in self._facts.world.server.policies
         ):
             yield Violation("stale", now, f"{name} is Ready, and nothing serves since {since:.1f} s")
+
+    def _held(self, model: Object, now: float) -> Iterator[Violation]:
+        meta = model["metadata"]
+        if not meta.get("deletionTimestamp") or meta["finalizers"] != [INVENTED]:
+            self._held_since.pop(meta["name"], None)
+            return
+        since = self._held_since.setdefault(meta["name"], now)
+        world = self._facts.world
+        if now - max(since, world.calm_since(CORE)) > PATIENCE and not world.server.policies:
+            yield Violation("invented", now, f"{meta['name']} waits for {INVENTED} since {since:.1f} s")
 
     def _unlisted(self, now: float) -> Iterator[Violation]:
         world = self._facts.world
@@ -157,6 +177,12 @@ def _unregistered(facts: Facts) -> list[str]:
     configs = facts.world.server.store.all((names.GROUP, names.PROVIDER_CONFIGS))
     ready = {obj["metadata"]["name"] for obj in configs if (obj.get("status") or {}).get("ready")}
     return [f"{name} is not registered as ready" for name in facts.world.providers if name not in ready]
+
+
+def prompt(facts: Facts, now: float, seconds: float) -> Iterator[Violation]:
+    """Yield a violation if the end came late, although no policy has refused anything for good."""
+    if seconds > PROMPT and not facts.actions.policies & LASTING:
+        yield Violation("prompt", now, f"the end came {seconds:.0f} s after the last fault")
 
 
 def final(facts: Facts, now: float) -> Iterator[Violation]:

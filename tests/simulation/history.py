@@ -112,6 +112,7 @@ class Play:
                 return
             await self._advance(3.0)
         self.outcome.settled = self.world.loop.time() - begun
+        self.outcome.violations += endings.prompt(self.facts, begun, self.outcome.settled)
         await self._advance(SETTLES)
         since = self.world.loop.time()
         await self._advance(QUIET)

@@ -45,6 +45,8 @@ INVARIANTS: Final = {
     "unlisted": ("A kind that cannot be listed makes the registration not ready", "contract §4.2"),
     "alive": ("No input ends a process, and none causes an internal error", "contract §6"),
     "ends": ("After the last fault, every model serves its newest generation", "PRO-5"),
+    "prompt": ("What passes by itself delays a model by little more than a minute", "contract §4"),
+    "invented": ("A finalizer of a provider that never was holds no deletion", "contract §4.3"),
     "quiet": ("After that, nothing is written", "STA-2"),
     "records": ("Each upstream object has owner, labels, uid and record of its model", "WRI-1"),
     "alone": ("A provider that is not chosen has no object, no finalizer and no field", "STA-3"),

@@ -27,6 +27,9 @@ class Step(NamedTuple):
     wait: float = 0.0
 
 
+INVENTED: Final = names.provider_finalizer("nosuch")
+"""A finalizer in a manifest, of a provider that does not exist."""
+
 MODEL_NAMES: Final = ("m", "n")
 LONG: Final = "m" * 45
 """A name that is too long for a worker of Dynamo."""
@@ -49,6 +52,9 @@ SPECS: Final = {
     "cpu": CPU,
 }
 WAITS: Final = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 6.0, 12.0)
+OUTAGE: Final = 210.0
+"""Seconds after which delays that double without a bound have passed three minutes."""
+
 FAULTS: Final = ("lost", "unsent", "conflict", "error", "busy", "crash", "crash", "crash")
 
 
@@ -250,6 +256,17 @@ class Draw:
             case _:
                 self._create(model)
 
+    def passing(self) -> None:
+        """A webhook that starts, or a quota that lacks room for a second model, until the end or shortly before."""
+        first, second = MODEL_NAMES
+        provider = self.chance.choice(self.providers)
+        policy = self.chance.choice(("quota", "cold-webhook", "webhook-down"))
+        self.add("delete", first, None, 15.0)
+        self.add("create", first, ["gpu", provider], 20.0)
+        seconds = self.chance.choice((20.0, 60.0))
+        self.add("policy", policy, seconds, 0.0)
+        self.add("create", second, ["gpu", provider], seconds - self.chance.choice((5.0, -5.0)))
+
     def registrations(self) -> None:
         """An administrator deletes registrations, or all processes lose the API server."""
         if self.chance.random() < 0.5:
@@ -264,10 +281,14 @@ class Draw:
             )
             self.add("create", self.models[0], ["gpu", None])
         else:
-            seconds = self.chance.choice((5.0, 75.0))
+            seconds = self.chance.choice((5.0, 75.0, OUTAGE))
+            if is_before := self.chance.random() < 0.5:
+                # The writes that follow fail, and are put off longer each time.
+                self.add("edit", self.model, {"engine": {"args": {"max-num-seqs": self._new()}}}, 0.1)
             for name in (CORE, SELECTOR, *map(component, self.providers)):
                 self.add("cut", name, seconds, 0.0)
-            self.edit(self.model)
+            if not is_before:
+                self.edit(self.model)
             self.add("wait", wait=seconds)
 
     def marks(self) -> None:
@@ -285,7 +306,7 @@ class Draw:
             case "refresh":
                 self.add("annotate", model, {names.REFRESH_ANNOTATION: self._new()})
             case "planted":
-                self.add("plant", model, "nosuch")
+                self.add("plant", model)
                 self.add("delete", model, None, 5.0)
             case _:
                 self.add("delete", model, None, 15.0)
@@ -304,6 +325,7 @@ SCENES: Final[tuple[tuple[Callable[[Draw], None], int], ...]] = (
     (Draw.leave, 3),
     (Draw.upstream_trouble, 3),
     (Draw.admission, 3),
+    (Draw.passing, 2),
     (Draw.registrations, 2),
     (Draw.marks, 2),
 )
