@@ -36,6 +36,8 @@ class Sampler:
         self._dead_since: dict[str, float] = {}
         self._unlisted_since: dict[str, float] = {}
         self._held_since: dict[str, float] = {}
+        self._shown_at: dict[tuple[str, str], float] = {}
+        """When a status last had the refusal of a component, by component and name of the model."""
 
     def look(self) -> Iterator[Violation]:
         """Yield the invariants that are broken now."""
@@ -96,12 +98,14 @@ class Sampler:
         facts = self._facts
         for (by, name), refusals in list(facts.refused.items()):
             recent = [item for item in refusals if item[0] > now - 2 * PATIENCE]
+            model = facts.world.server.store.get(MODELS, (NAMESPACE, name))
+            text = refusals[-1][1]
+            if model is None or text[-40:] in str(model.get("status")):
+                self._shown_at[by, name] = now
             lasting = len(recent) > 2 and recent[-1][0] - recent[0][0] > PATIENCE / 2
             if not lasting or now - facts.world.calm_since(by) < 2 * PATIENCE:
                 continue
-            model = facts.world.server.store.get(MODELS, (NAMESPACE, name))
-            text = recent[-1][1]
-            if model is None or text[-40:] in str(model.get("status")):
+            if self._shown_at.get((by, name), -1.0) >= recent[0][0]:
                 continue
             told = any(
                 write.place.storage[1] == "events"
