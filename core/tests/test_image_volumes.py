@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -47,9 +48,12 @@ class Answering(MemoryTransport):
 
     answer: Object | ApiError | Unreachable = STORED
     requests = 0
+    released: asyncio.Event | None = None
 
     async def exchange(self, method: str, *args: Any, **options: Any) -> bytearray:
         self.requests += 1
+        if self.released:
+            await self.released.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
         return bytearray(json.dumps(self.answer).encode())
@@ -131,3 +135,15 @@ async def test_model_without_a_new_image_causes_no_request(cluster: Cluster, liv
 )
 def test_images_are_found_in_any_spec(spec: Any, volumes: list[str]) -> None:
     assert image_volumes(spec) == volumes
+
+
+async def test_models_wait_for_the_answer_that_another_requested(cluster: Cluster) -> None:
+    cluster.transport.answer = DROPPED
+    cluster.transport.released = asyncio.Event()
+    first, second = (asyncio.create_task(cluster.checked.check(with_image())) for _ in range(2))
+    await asyncio.wait([first, second], timeout=0.05)
+
+    cluster.transport.released.set()
+
+    assert [(await first).problem, (await second).problem] == [PROBLEM, PROBLEM]
+    assert cluster.transport.requests == 1

@@ -1,7 +1,7 @@
 """Checks that the cluster has image volumes before `Validated` lets a provider use one.
 
-Core asks once for all models. A spec that is valid already is not checked again, because a model that serves must not
-lose its `Validated` to a question.
+One answer of the API server counts for all models. A spec that is valid already is not checked again, because a
+serving model must not lose `Validated` by a check.
 
 An API server without the field refuses it. One whose feature gate ImageVolume is off drops the volume together with
 its mounts, without an error: an operator's pods would start without their weights. Only a dry run shows the
@@ -10,6 +10,7 @@ difference, because schema and release are the same with and without the gate.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ POD_TEMPLATES: Final = Kind("", "v1", "podtemplates", "PodTemplate", built_in=Tr
 _NAME: Final = "weights"
 
 _UNKNOWN: Final = "unknown field"
-"""Part of the API server's answer to a field that its release lacks, which has no reason of its own."""
+"""Part of the API server's message about a field that its release lacks. That error has no reason of its own."""
 
 
 class ImageVolumes:
@@ -39,7 +40,7 @@ class ImageVolumes:
     Args:
         client: The client.
         namespace: Core's namespace, in which it may create PodTemplates.
-        clock: Returns the seconds of the clock for the delays.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, client: Client, namespace: str, clock: Callable[[], float]) -> None:
@@ -48,6 +49,7 @@ class ImageVolumes:
         self._clock = clock
         self._are_stored: bool | None = None
         self._due = float("-inf")
+        self._asking = asyncio.Lock()
 
     async def check(self, live: Object) -> Outcome:
         """Return why a ModelDeployment cannot have its image volumes, if the API server's answer shows it.
@@ -61,9 +63,11 @@ class ImageVolumes:
             return Outcome()
         if view.is_true(reasons.VALIDATED, generation=view.generation):
             return Outcome()
-        if self._are_stored is not True and self._clock() >= self._due:
-            self._due = self._clock() + AGAIN
-            self._are_stored = await are_stored(self._client, self._namespace, manager=names.CORE_MANAGER)
+        # Every model waits for the first answer: without it, one could become valid while another asks.
+        async with self._asking:
+            if self._are_stored is not True and self._clock() >= self._due:
+                self._due = self._clock() + AGAIN
+                self._are_stored = await are_stored(self._client, self._namespace, manager=names.CORE_MANAGER)
         if self._are_stored is not False:
             return Outcome()
         return Outcome(
