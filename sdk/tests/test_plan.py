@@ -119,6 +119,16 @@ def test_abandoned_object_is_recreated_by_the_next_change(
     assert todo.recreate == recreate
 
 
+def test_changed_helper_does_not_recreate_an_abandoned_object() -> None:
+    subject = replace(provider(), must_recreate=lambda live: True)
+    live = planned(deployment())
+    changed_by_hand = replace(live, helpers=[{**helper, "data": {"by": "hand"}} for helper in live.helpers])
+
+    todo = planned(deployment(), changed_by_hand, subject)
+
+    assert (changed(todo), todo.recreate) == (["ConfigMap"], None)
+
+
 def test_plan_is_empty_when_only_crd_version_changes() -> None:
     todo = planned(deployment(), planned(deployment()), schema=V2)
 

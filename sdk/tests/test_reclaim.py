@@ -214,6 +214,20 @@ def test_reclaim_changes_nothing_else(seed: int) -> None:
     assert in_order(earlier["spec"]) == in_order(stored["spec"])
 
 
+def test_dropped_list_with_many_live_items_is_reclaimed() -> None:
+    """A user who may edit the object adds items, so that they are too many to be matched."""
+    applied = POD | {"tolerations": [{"key": "a", "operator": "Exists"}]}
+    crowded = applied | {"tolerations": [*applied["tolerations"], *({"key": f"k{i}"} for i in range(5_000))]}
+    stored = live(crowded, {"f:spec": {"f:replicas": {}}})
+    stored["metadata"]["annotations"] = dressed(applied)["metadata"]["annotations"]
+
+    earlier = reclaimed(dressed(POD), stored)
+
+    assert may_leave_fields(dressed(POD), stored, MANAGER)
+    assert earlier is not None
+    assert earlier["spec"]["template"]["spec"]["tolerations"] == crowded["tolerations"]
+
+
 def test_reclaim_takes_no_value_from_the_record() -> None:
     """Anybody may write the record: the values that it has are not those that serve."""
     forged: Object = copy.deepcopy(POD)

@@ -220,7 +220,8 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             return Plan(main, merged.helpers, [], retained=merged.retained, moved=record.manifest)
     elif not same(manifest.content(main), record.manifest):
         changed.append(main)
-    recreation = _recreation(inputs, applied, merged.rendered, live) if changed else None
+    is_edited = _is_edited(changed, main, base, inputs.rendered)
+    recreation = _recreation(inputs, applied, merged.rendered, live) if is_edited else None
     foreign: tuple[str, ...] = ()
     if record is not None:
         foreign = inputs.admission.changed_by_others(mark(main), record.manifest, applied.differences)
@@ -250,6 +251,13 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
         merged.retained,
         overwritten=overwritten,
     )
+
+
+def _is_edited(changed: Iterable[Object], main: Object, base: Rendered | None, rendered: Rendered) -> bool:
+    """Check whether the render has changed, and not only somebody else a helper, which is just written again."""
+    if any(obj is main for obj in changed):
+        return True
+    return any(changed) and not (base is not None and alike(base, rendered))
 
 
 def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:

@@ -23,8 +23,9 @@ from kubefoundry_sdk._provider.write import drift, list_keys, manifest
 _ABSENT: Final = object()
 
 COMPARISONS: Final = 10_000
-"""The most comparisons of values to match the items of a list without names, each item with each. A longer list
-counts as one value, because a user who may edit the object may write tens of thousands of items."""
+"""The most comparisons of values to match the items of a list without names, each item with each: a user who may edit
+the object may write tens of thousands of items. A longer list counts as one value if it is dropped, and stays as it is
+otherwise."""
 
 
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
@@ -115,7 +116,7 @@ def _dropped(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator
         for key, value in before.items():
             if key in live:
                 yield from _dropped(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
-    elif _are_items(before, live):
+    elif _are_items(before, live) and not (desired is _ABSENT and _is_too_long(before, [], live)):
         yield from _dropped_items(before, desired if isinstance(desired, list) else [], live, path)
     elif desired is _ABSENT:
         yield path
@@ -132,8 +133,15 @@ def _pairs(
     """Yield each applied item that still exists, its live item, and the index of the desired one (None: dropped)."""
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
         yield from _pairs_by_name(before, desired, live)
-    elif (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) <= COMPARISONS:
+    elif not _is_too_long(before, desired, live):
         yield from _pairs_by_content(before, desired, live)
+
+
+def _is_too_long(before: list[Any], desired: list[Any], live: list[Any]) -> bool:
+    """Check whether the items of a list would have to be matched one by one, and are too many for that."""
+    if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
+        return False
+    return (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) > COMPARISONS
 
 
 def _pairs_by_name(
@@ -201,7 +209,7 @@ def _with_dropped(before: Any, desired: Any, live: Any) -> Any:
     """Return the desired value and the dropped values that still exist, with their live values."""
     if isinstance(before, dict) and isinstance(live, dict):
         return _map_with_dropped(before, desired, live)
-    if _are_items(before, live):
+    if _are_items(before, live) and not (desired is _ABSENT and _is_too_long(before, [], live)):
         items = list(desired) if isinstance(desired, list) else []
         for item, live_item, index in _pairs(before, list(items), live):
             if index is not None:
