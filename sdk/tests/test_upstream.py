@@ -248,8 +248,8 @@ def test_refusal_is_retried_soon_after_a_crd_change() -> None:
         ),
         (
             ApiError(403, "Forbidden", "User a cannot list models"),
-            "403 Forbidden: User a cannot list models; grant it that permission: "
-            "apply the provider's manifest again",
+            "403 Forbidden: User a cannot list models; grant the provider that permission: "
+            "apply its manifest again",
         ),
     ],
     ids=["operator", "permission"],

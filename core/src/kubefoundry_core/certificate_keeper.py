@@ -1,4 +1,4 @@
-"""Keeps Secret, webhook configurations, CRDs and the served certificate in sync, in that order.
+"""Keeps Secret, webhook configurations, the served certificate and CRDs in sync, in that order.
 
 The leader creates and renews the material, unless `--webhook-secret` names a Secret that others maintain. Every
 replica serves with it once both webhook configurations trust it, so the API server never meets a certificate that it
@@ -100,7 +100,7 @@ class CertificateKeeper:
         self._configurations = {
             kind: process.watch(kind, selector=_named(CONFIGURATION)) for kind in (MUTATING, VALIDATING)
         }
-        # Only changes of a CRD's conversion matter. Without conversion, core serves whatever becomes of the CRDs.
+        # Only changes of a CRD's conversion matter. Without conversion, core serves even if it cannot watch the CRDs.
         self._crds = {kind.crd: Store(trim=only_conversion) for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)}
         for name, store in self._crds.items():
             follow = partial(
@@ -291,7 +291,7 @@ class CertificateKeeper:
                 log.info("caBundle applied", extra=logs.values(kind="CustomResourceDefinition", name=name))
 
     def _is_trusted(self, material: Material, now: datetime) -> bool:
-        """Check whether the webhooks trust the leaf, and no conversion that trusts the presented leaf refuses it."""
+        """Check that the webhooks' caBundles cover the leaf, and no CRD's covers only the presented one."""
         presented = self._listener.presented
         return all(covers(live, material, now) for _, live in self._live() if live) and all(
             covers(crd, material, now) or presented is None or not covers(crd, presented, now)

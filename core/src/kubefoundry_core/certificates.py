@@ -110,7 +110,7 @@ def _is_signer(authority: x509.Certificate, now: datetime) -> bool:
 
 
 def _is_due(leaf: x509.Certificate, newest: x509.Certificate, hosts: Sequence[str], now: datetime) -> bool:
-    """Check whether an accepted leaf is stale, or may go because clients trust the newest authority."""
+    """Check whether to replace an accepted leaf: it is stale, or clients trust a newer authority by now."""
     if _signed_by(leaf, newest):
         return now >= _renewal(leaf) or not _covers(leaf, hosts)
     return now >= _creation(newest) + SETTLE
@@ -298,7 +298,7 @@ def _covers(leaf: x509.Certificate, hosts: Sequence[str]) -> bool:
 
 
 def _is_named(host: str, names: x509.SubjectAlternativeName) -> bool:
-    """Check whether a name is the host's, as the API server does: `*` is any first label, and case is ignored."""
+    """Check whether a name matches the host, as the API server does: `*` is any first label, case is ignored."""
     alternative = _alternative(host)
     if isinstance(alternative, x509.IPAddress):
         return alternative in names
@@ -329,7 +329,7 @@ def _is_usable(certificate: x509.Certificate, now: datetime) -> bool:
 def _is_accepted_leaf(
     leaf: x509.Certificate, trusted: Sequence[x509.Certificate], hosts: Sequence[str], now: datetime
 ) -> bool:
-    """Check whether a client accepts the leaf for any host."""
+    """Check whether a client accepts the leaf for at least one host."""
     return (
         _is_usable(leaf, now)
         and _is_for_servers(leaf)

@@ -38,12 +38,12 @@ from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key, key_of
 
 AGAIN: Final = 30.0
-"""Seconds between two reads of the claims of a ModelDeployment that does not run, and the longest delay after a claim
-was in the way. Kubernetes deletes a claim only after its last pod."""
+"""The fewest seconds between two reads of the claims of a ModelDeployment that does not run, and the longest delay
+after an unusable or terminating claim. Kubernetes deletes a claim only after its last pod has ended."""
 
 QUICK: Final = 1.0
-"""The most seconds for which a reconcile waits for requests about claims, so that quick ones cause no status of their
-own. No reconcile waits while older requests are running."""
+"""The most seconds for which a reconcile waits for requests about claims, so that quick requests cause no extra
+status write. No reconcile waits while other requests have been running for this long."""
 
 SLOTS: Final = 2
 """ModelDeployments whose claims are requested at a time."""
@@ -59,7 +59,7 @@ class Outcome:
 
     Attributes:
         problem: Why a volume cannot be used, and a remedy; empty if all can.
-        wait: Seconds until the volumes are to be checked again, None for no reason to.
+        wait: Seconds until the next check of the volumes, None if no check is due.
         reason: The reason of `Validated` for a problem.
     """
 
@@ -70,7 +70,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last requests about the claims of a ModelDeployment: for which of them, when, and with what result."""
+    """The result of the last requests about the claims of a ModelDeployment, and when the next ones are due."""
 
     claims: list[Claim]
     is_dry_run: bool
@@ -92,7 +92,7 @@ class _Requests:
 class _Refused(Exception):
     """A claim cannot be used. `error` is the failed request, if that is the reason.
 
-    `longest` is the longest delay in seconds without an error.
+    `longest` limits the delay in seconds if `error` is None.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class _Refused(Exception):
     @property
     def is_lasting(self) -> bool:
         """Whether the reason stays until somebody changes something."""
-        return self.error is None or not _passes(self.error)
+        return self.error is None or not _is_temporary(self.error)
 
 
 class Claims:
@@ -114,8 +114,8 @@ class Claims:
     Args:
         client: The client.
         recorder: Receives the Events.
-        clock: Returns the seconds of the clock for the delays.
-        again: Called if requests end for which `settle` has not waited.
+        clock: Returns monotonic seconds.
+        again: Called with the key when requests end after `settle` has stopped waiting for them.
     """
 
     def __init__(
@@ -156,8 +156,9 @@ class Claims:
     async def settle(self, key: Key, live: Object) -> Outcome:
         """Create the claims of a ModelDeployment with a valid spec, and return their state.
 
-        A pause and a deletion create nothing. A dry run only asks the API server whether it would create them. After
-        it, the provider does not wait for core, so pods may wait a moment for the claims.
+        While the ModelDeployment is paused or being deleted, core creates nothing. In a dry run, core only asks the
+        API server whether it would create the claims. After the dry run ends, the provider does not wait for core, so
+        pods may wait a moment for the claims.
 
         A claim of this ModelDeployment that somebody has deleted is no problem: Kubernetes keeps it until its last
         pod ends, and the provider ends pods only for a valid spec. It is read again until it is gone, and then
@@ -271,7 +272,7 @@ class Claims:
             except (ApiError, Unreachable) as error:
                 raise _refused(claim, "changed", error, change.failure) from error
             if problem(claim, existing) or _is_left(change, claim, existing):
-                # Admission puts it back at each write, so a short delay would be in vain.
+                # Admission reverts the change at each write, so a short delay would not help.
                 text = f"{_named(claim)} {change.failure}. {_altered(claim, existing)}"
                 raise _Refused(text, longest=backoff.OBJECT.last)
             if change.reason:
@@ -313,13 +314,13 @@ def _altered(claim: Claim, stored: Object) -> str:
 
 
 def _problem(attempt: _Attempt, is_validated: bool) -> str:
-    """Return the problem to report. A core that has just started must not reject a model that serves at once."""
+    """Return the problem to report. The first failed attempt must not reject a validated model: core may be new."""
     is_hidden = is_validated and (attempt.failures == 1 or not attempt.is_lasting)
     return "" if is_hidden else attempt.problem
 
 
 def _unsettled(claims: list[Claim], view: LiveModelDeployment) -> str:
-    """Return why claims that are not read cannot be used, as far as that is known."""
+    """Return the problem of claims that are not read because of a pause or a deletion; empty if none is known."""
     verdict = view.condition(reasons.VALIDATED) or {}
     if not claims or view.is_true(reasons.VALIDATED, generation=view.generation):
         return ""
@@ -329,7 +330,7 @@ def _unsettled(claims: list[Claim], view: LiveModelDeployment) -> str:
 
 
 def _same(claims: list[Claim], others: list[Claim]) -> bool:
-    """Check whether the claims are to be the same, whatever else has changed in the metadata of their owner."""
+    """Check whether both lists describe the same claims. Other changes of the owner's metadata are ignored."""
     return [(claim.name, claim.template, claim.owner["uid"]) for claim in claims] == [
         (claim.name, claim.template, claim.owner["uid"]) for claim in others
     ]
@@ -345,20 +346,20 @@ def _named(claim: Claim) -> str:
     return f"volume {claim.volume} of model.storage: PersistentVolumeClaim {claim.name}"
 
 
-def _passes(error: ApiError | Unreachable) -> bool:
-    """Check whether the request was in vain, not refused, so that the next one may succeed."""
+def _is_temporary(error: ApiError | Unreachable) -> bool:
+    """Check whether the request failed for a temporary reason, so that the next request may succeed."""
     return not isinstance(error, ApiError) or not error.rejected or error.outdated
 
 
 def _refused(claim: Claim, verb: str, error: ApiError | Unreachable, failure: str = "") -> _Refused:
-    """Return the refusal for a failed request. A remedy in `failure` would not help against an error that passes."""
+    """Return the refusal for a failed request. `failure` is left out for a temporary error, which needs no remedy."""
     if isinstance(error, Fenced):
         raise error
     if isinstance(error, ApiError):
         answer = f"The API server answers: {error.message}"
     else:
         answer = f"The API server does not answer: {error}"
-    if _passes(error):
+    if _is_temporary(error):
         text = f"{_named(claim)} could not be {verb}, which is tried again"
     elif isinstance(error, ApiError) and error.code == 403 and _NOT_PERMITTED.match(error.message):
         text = f"{_named(claim)}: kubefoundry-core may not create PersistentVolumeClaims: {PERMIT}"

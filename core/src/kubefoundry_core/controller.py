@@ -90,7 +90,7 @@ class Controller:
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._check_lease())
         # Health changes reach the deployments one at a time, and only on the leader.
-        process.while_leading("news", self._paced_queue.run)
+        process.while_leading("health changes", self._paced_queue.run)
         process.while_leading("claims", self._claims.run)
 
     def registered(self) -> dict[str, Object]:
@@ -104,7 +104,7 @@ class Controller:
     async def models(self) -> list[str]:
         """Return "namespace/name" of the ModelDeployments.
 
-        If the store is empty, ask the API server: the watch may not have delivered the newest models yet.
+        If the store is empty, return at most one model from the API server: the watch may not have delivered it yet.
 
         Raises:
             ApiError: The API server refuses the request, although the CRD is installed.
@@ -170,7 +170,7 @@ class Controller:
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _settle_volumes(self, key: Key, live: Object) -> Outcome:
-        """Return the state of the volumes of `model.storage`. A claim is created only if the others can be used."""
+        """Return the state of the model's volumes. Create claims only if no image volume is unsupported."""
         images = await self._image_volumes.check(live)
         return images if images.problem else await self._claims.settle(key, live)
 
@@ -284,10 +284,10 @@ class Controller:
         return orphaned.retry
 
     async def _remove_stale_engine(self, live: Object) -> Object:
-        """Remove a selected engine beside a spec that names one, and return the ModelDeployment as stored.
+        """Remove the selected engine if the spec names an engine, and return the ModelDeployment as stored.
 
-        Its owner removes it, too, if there is one that runs: managers can be reset, and a status can be restored. If
-        it stayed, it would count as the engine that serves once the spec names none.
+        The engine's field manager also removes it, but may be missing: managers can be reset, and a status can be
+        restored. A stale engine would count as the serving engine once the spec names none.
         """
         if not is_stale(live):
             return live
@@ -307,7 +307,7 @@ class Controller:
         return stored
 
     async def _release_dead_managers(self, live: Object) -> float | None:
-        """Release the status fields of providers that are gone, by an empty apply in each name.
+        """Release the status fields of providers that are gone, with an empty apply as each field manager.
 
         Return the seconds until more may be released.
         """

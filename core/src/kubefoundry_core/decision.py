@@ -174,7 +174,8 @@ def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> st
 def _core_reports_deletion(deployment: Object, surroundings: Surroundings) -> bool:
     """Check whether core reports the deletion of a model on which a provider has reported.
 
-    Core then keeps these fields until the provider takes them over. Otherwise `Ready` would have no status.
+    Core then keeps phase, message and `Ready` until the provider takes them over. If core released them, `Ready`
+    would have no status.
     """
     live = LiveModelDeployment(deployment)
     if not live.is_deleting:
@@ -219,8 +220,8 @@ def _has_reported(deployment: Object) -> bool:
 
     The write of any provider counts. A provider that waits for another provider's clean-up reports before it has
     created anything, and the other provider reports until it has released the model. After a reset of managedFields,
-    a condition without an owner counts. A condition that another manager wrote does not count, because then no
-    provider would report on the model.
+    a condition without an owner counts. A condition that another manager wrote does not count, otherwise core would
+    stop reporting although no provider reports on the model.
     """
     live = LiveModelDeployment(deployment)
     if names.providers_of(live.reporters()):
@@ -267,7 +268,7 @@ def select(deployment: Object, surroundings: Surroundings, *, valid: bool) -> Se
 def _select_requested(
     live: LiveModelDeployment, requested: str, surroundings: Surroundings, *, valid: bool
 ) -> Selection:
-    # A status that somebody emptied names no provider. The one that holds the model is not chosen for the first time.
+    # `in_charge` also finds the provider of an emptied status. A provider that holds the model is not new.
     own_choice, is_new = _written(live.provider), handover.in_charge(live.obj) != requested
     if is_new and requested not in surroundings.registered:
         message = not_registered(requested, surroundings.registered)

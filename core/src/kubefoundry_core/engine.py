@@ -24,8 +24,9 @@ def selected(
 ) -> str | None:
     """Return `status.provider.engine` as core has to own it, None if core owns none.
 
-    `engine_choice.engine_for` has the rule. The engine of a provider that holds the model stays whatever happens to
-    its registration. For another one, core selects no engine until it is registered and the spec is valid.
+    `engine_choice.engine_for` has the rule. The engine of a provider that holds the model stays, even without a
+    registration. For any other provider, core keeps the current engine until the provider is registered and the spec
+    is valid.
 
     Args:
         deployment: The ModelDeployment.
@@ -97,7 +98,7 @@ def _with_reason(
 ) -> str:
     """Return the message with the reason why each preferred engine was not selected.
 
-    While the engine stays, so does the reason: it is that of the choice.
+    Keep the reason while the engine stays the same, because the reason explains the choice.
     """
     provider = str(live.requested_provider)
     before = str((live.condition(reasons.PROVIDER_SELECTED) or {}).get("message") or "")
@@ -116,7 +117,7 @@ def _with_reason(
 
 
 def unfit_engine(deployment: Object, chosen: str | None) -> str:
-    """Return why the provider waits with the engine that a selector wrote; empty if that can run the spec."""
+    """Return why the engine that a selector wrote cannot run the spec, so that the provider waits; else empty."""
     engine = engine_choice.effective_engine(deployment)
     is_named = LiveModelDeployment(deployment).requested_engine is not None
     if is_named or engine is None or chosen in handover.holders(deployment):

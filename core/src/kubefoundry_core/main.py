@@ -54,7 +54,7 @@ def prepared(
     options.flag(
         parser,
         "--webhook-secret",
-        "Secret with ca.crt, tls.crt and tls.key of the webhooks that others maintain, cert-manager for example; "
+        "existing Secret with the webhooks' ca.crt, tls.crt and tls.key, maintained by cert-manager for example; "
         "without it, core creates and renews its own",
         default="",
     )
@@ -67,8 +67,8 @@ def prepared(
     options.flag(
         parser,
         "--shutdown-delay",
-        "time after SIGTERM in which the webhooks go on answering, because nodes send reviews to a pod until they "
-        "have read that it ends: at most 2s",
+        "time after SIGTERM in which the webhooks go on answering, because nodes route reviews to a pod until they "
+        "learn that it is terminating: at most 2s",
         default="2s",
         read=_shutdown_delay,
     )

@@ -158,7 +158,9 @@ class ProviderGauges(Collector):
         )
         lost_in, heartbeat_ages = self._providers.lost_in(), self._providers.heartbeat_ages()
         for name, config in sorted(self._registered().items()):
-            if name in lost_in:  # not if core could not read the config, which must not break the scrape
+            if (
+                name in lost_in
+            ):  # a config that core could not read has no entry, and must not break the scrape
                 up.add_metric((name,), int(lost_in[name] > 0))
                 ages.add_metric((name,), heartbeat_ages[name])
             reported = (config.get("status") or {}).get("conditions")

@@ -149,7 +149,7 @@ class Providers:
         if seen.expected:
             return Health(
                 "HeartbeatLost",
-                f"Provider {name} is not registered, so nothing changes until it is: "
+                f"Provider {name} is not registered, so changes of this model wait until it is: "
                 "ask an administrator to install it, or select another",
             )
         if now - seen.since >= self._timeout:

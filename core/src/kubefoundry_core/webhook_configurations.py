@@ -122,7 +122,7 @@ def only_conversion(crd: Object) -> Object:
 
 
 def covers(configuration: Object, material: Material, now: datetime) -> bool:
-    """Check whether every webhook of the configuration or CRD trusts the leaf."""
+    """Check whether the caBundle of every webhook of the configuration or CRD covers the leaf."""
     try:
         bundles = [
             base64.b64decode(_bundle_text(client), validate=True) for client in _clients(configuration)

@@ -1,4 +1,4 @@
-"""The selector, and the names with which to write your own, which adds only the choice.
+"""The selector, and the public names for a selector of your own, which adds only the choice.
 
     from kubefoundry_selector import Choice, run_selector
 
@@ -63,7 +63,7 @@ _WHERE: Final = {
 }
 
 _RENAMED: Final = {"run": "run_selector"}
-"""Names of 0.2, which go with 0.4: `kubefoundry_sdk.run` runs a provider, and has other parameters."""
+"""Names of 0.2 that 0.4 removes: `kubefoundry_sdk.run` runs a provider, and has other parameters."""
 
 
 def __getattr__(name: str) -> Any:

@@ -38,7 +38,7 @@ class Provider:
     """A registered provider.
 
     Attributes:
-        not_ready: The reason for which `status.ready` is not true, None if it is true.
+        not_ready: The text after "is not ready", such as " (MESSAGE)" or empty; None if `status.ready` is true.
         outage: The outage if the provider is not healthy and was healthy before, else None.
         contract: The version of the contract that it states, empty if it states none.
         denied: Why the creator of the model may not use it, empty if that is allowed or was not checked.

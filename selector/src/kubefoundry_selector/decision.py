@@ -46,7 +46,7 @@ class Selection:
         engine: The engine that was selected with the provider, None if there is none, or the spec names it.
         condition: `ProviderSelected`, {} if there is none.
         text: Its message, if a selector wrote it.
-        memory: The selector's memory; None if core has decided, or a selector that keeps no memory.
+        memory: The selector's memory; None if core has decided, or if the selector that decided keeps none.
     """
 
     name: str | None
@@ -115,9 +115,9 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
 
 
 def _lost(live: LiveModelDeployment, selection: Selection, registered: Sequence[Provider]) -> list[str]:
-    """Return the providers of which the status has lost one, because somebody emptied it; empty if it has lost none.
+    """Return the providers that an emptied status may have named before; empty if it has lost none.
 
-    It is the provider whose report is in the status. Without a report it is the holder. Of several holders, some
+    If a provider's report is in the status, return only that provider. Otherwise return all holders. Some of their
     finalizers may be forged, and a choice of the wrong holder would delete an object that serves.
     """
     if selection.name is not None:
@@ -247,10 +247,10 @@ def _choose(
     *,
     reselect: bool,
 ) -> Object:
-    """Return the fields with the provider that can stay, or with a new choice, which `reselect` requests."""
+    """Return the fields: keep a provider that can stay, otherwise choose. `reselect` requests a new choice."""
     names = {offered.name for offered in registered}
     if not reselect and selection.name and unreported_by(live.obj, selection.name, names):
-        # The provider that holds the model restores the engine that it runs. Another one must not replace it.
+        # The provider that holds the model reports its engine again. Until then, do not select another engine.
         return _kept(selection, memory, live.generation)
     attempts = requests(live.obj, memory.left_out, reselect=reselect)
     if selection.name and any(attempt.engine in attempts.unfit for attempt in attempts.all):
@@ -268,7 +268,7 @@ def _choose(
     decision = choose(attempts, registered, choice)
     if decision.provider is not None:
         if decision.engine and decision.provider != selection.name and decision.provider in holders(live.obj):
-            # It serves the model already, and restores the engine with which it does.
+            # The chosen provider serves the model already, and reports its engine again.
             text = f"kept → {decision.provider} (it serves the model)"
             decision = replace(decision, engine=None, text=text)
         return _chosen(decision, memory, live.generation)
@@ -307,7 +307,7 @@ def refused(deployment: Object, provider: str | None, *, is_repeated: bool = Fal
     """Return the provider's message if it refused this generation before creating anything, otherwise None.
 
     The condition counts only if this provider wrote it: it may still be the previous provider's. After a refusal of
-    another engine (`is_repeated`) it counts once the provider states the selected engine, which its report contains.
+    another engine (`is_repeated`), it counts only once the provider's report states the selected engine.
     """
     live = LiveModelDeployment(deployment)
     compatible = live.condition(PROVIDER_COMPATIBLE)
@@ -367,7 +367,7 @@ def _kept(selection: Selection, memory: Memory, generation: int, note: str = "")
 
 
 def _named(provider: str | None, engine: str | None) -> str:
-    """Return the begin of the message: the selected provider, with the engine if that was selected, too."""
+    """Return the beginning of the message: the selected provider, and the engine if it was selected, too."""
     return f"Provider {provider} auto-selected" + (f" with engine {engine}" if engine else "")
 
 

@@ -38,8 +38,8 @@ def requests(
 ) -> Requests:
     """Return the requests of a ModelDeployment with a valid spec.
 
-    The selected engine comes first unless its provider refused it, and alone once it serves, unless the user requests
-    another choice.
+    If the user requests another choice, the selected engine has no precedence. Otherwise it is the only one once it
+    serves. Before that, it comes first, unless its provider refused it or it cannot run the spec.
 
     Args:
         deployment: The ModelDeployment.

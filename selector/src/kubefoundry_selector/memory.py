@@ -126,7 +126,7 @@ def recall(status: Mapping[str, Any]) -> tuple[str, Memory | None]:
 
     Returns:
         The message of `ProviderSelected`, and the memory. ("", None) if no selector has decided. The memory is None
-        if a selector has decided that keeps none. It outlives the condition, which somebody may have removed.
+        if the selector that decided keeps none. It is returned even if somebody has removed the condition.
     """
     condition = find(status.get("conditions"), PROVIDER_SELECTED) or {}
     kept = status.get("selection")

@@ -40,7 +40,7 @@ MAX_BODY: Final = 2 * OBJECT + AROUND
 
 MAX_CONVERSION: Final = OBJECT + AROUND
 """Bytes of the largest conversion. The API server converts each object on its own, also those of a list (1.36: 25,118
-reviews with one object each). 1.5 MiB of brackets take 110 MiB of memory, and no conversion is refused for these."""
+reviews with one object each). 1.5 MiB of brackets take 110 MiB of memory. Their number is not limited here."""
 
 SMALL: Final = 64 * 1024
 """Bytes of the largest review that is answered in the event loop, within milliseconds. For most such reviews, a
@@ -101,7 +101,7 @@ class _Intake:
         except ValueError as error:
             return _error(400, str(error))
         except TimeoutError:
-            return _error(503, "reading the review took too long")
+            return _error(503, "the review could not be read in time")
 
     async def _take(self, request: web.Request, answer: Answer) -> web.Response:
         size = request.content_length

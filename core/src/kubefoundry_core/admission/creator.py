@@ -1,6 +1,7 @@
 """Records who creates a ModelDeployment, as manifests/creator-policy does on Kubernetes 1.36 (docs/policy.md).
 
-manifests/provider-policy refuses every other value. A stated creator is left to that policy.
+If the request states a creator, this module changes nothing: manifests/provider-policy refuses a creator other than
+the user, or other than the recorded creator on an update.
 """
 
 from __future__ import annotations
@@ -32,5 +33,5 @@ def record(request: Request) -> Iterator[dict[str, Any]]:
     if not annotations:
         yield {"op": "add", "path": "/metadata/annotations", "value": {}}
     for name, value in ((CREATOR_ANNOTATION, user), (CREATOR_GROUPS_ANNOTATION, groups)):
-        # "add" also replaces a value (RFC 6902, section 4.1): groups without a user are not the creator's.
+        # If the request states only groups, "add" replaces them (RFC 6902, section 4.1): they may be another user's.
         yield {"op": "add", "path": f"/metadata/annotations/{name.replace('/', '~1')}", "value": value}

@@ -93,12 +93,12 @@ def allowed(request: Request, warnings: Sequence[str] = ()) -> Review:
 
 
 def allowed_unread(uid: str) -> Review:
-    """Return an admission of the request with this uid, which could not be read."""
+    """Return an admission of the request with this uid, without a parsed Request."""
     return _answer(uid, {"allowed": True})
 
 
 def refused_unread(uid: str, message: str) -> Review:
-    """Return a refusal of a request that could not be read.
+    """Return a refusal of the request with this uid, without a parsed Request.
 
     Args:
         uid: The uid of the request.

@@ -167,7 +167,7 @@ class Controller:
         process, pods, creations = self._process, self._pods, self._creations
         if self._operator is not None:
             process.background("watch of the upstream operator", self._operator.run)
-            process.while_leading("news", self._delayed.run)
+            process.while_leading("health changes", self._delayed.run)
         if pods is not None:
             process.background("watch of pods", lambda: pods.run(process))
         if creations is not None:

@@ -59,8 +59,8 @@ def _status(turn: Turn) -> dict[str, Any]:
     """Return the fields of the status that are ours to write."""
     context, report = turn.context, turn.report
     if report.observation is None and handover.is_reported_by_other(turn.live, context.manager):
-        # The provider that serves reports on the model. Two providers would overwrite each other's fields. The engine
-        # says which selection the conditions are about.
+        # The provider that serves reports on the model. Two providers would overwrite each other's fields. The
+        # engine shows for which selected engine the conditions were decided.
         stated = {"provider": {"engine": report.engine}} if report.engine else {}
         return {**stated, "conditions": report.conditions()}
     return report.status(context.provider)

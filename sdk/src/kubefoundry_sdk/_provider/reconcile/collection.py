@@ -35,7 +35,7 @@ async def collect(turn: Turn, kind: Kind, obj: Object | None, stop: Stop) -> Sto
         stop: Why nothing is written.
 
     Returns:
-        The stop, with the seconds until the next attempt if the object is such a one.
+        The stop. If all owners of the object are gone, it has the seconds until the next attempt.
 
     Raises:
         ApiError: The ModelDeployment cannot be read, or the deletion is refused.
@@ -53,7 +53,7 @@ async def collect(turn: Turn, kind: Kind, obj: Object | None, stop: Stop) -> Sto
     if left > 0:
         return replace(stop, retry=left)
     owners = obj["metadata"]["ownerReferences"]
-    # An outdated process would take the owner of today for an earlier one.
+    # A process with a stale store would take the current ModelDeployment, the object's owner, for an earlier one.
     if await _exists(turn.context, deployment):
         remove = apply.remove_main if kind == turn.kind else delete
         await remove(
@@ -66,7 +66,7 @@ async def collect(turn: Turn, kind: Kind, obj: Object | None, stop: Stop) -> Sto
 
 
 async def _exists(context: Context, deployment: Deployment) -> bool:
-    """Check with the API server whether the ModelDeployment is the one that has the name."""
+    """Check with the API server whether the ModelDeployment of this uid still has the name."""
     try:
         live = await context.client.get_metadata(MODEL_DEPLOYMENTS, deployment.name, deployment.namespace)
     except ApiError as error:

@@ -34,8 +34,8 @@ async def revert(
     """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
     Values that admission changes are left as they are. After `repairs.LIMIT` repairs, report the limit and change
-    nothing. Raises as `apply.write`. A value that admission removed is applied again, too, but is nobody's change:
-    the back-off of its refusal bounds these writes.
+    nothing. Raises as `apply.write`. A value that admission removed is applied again, too, but does not count as
+    a repair, because the back-off of its refusal bounds these writes.
 
     Returns:
         Seconds until the next attempt after the limit is reached, else None.
@@ -73,7 +73,7 @@ async def revert(
             raise
         if paths:
             history.note(now)
-        # After a refusal, a difference that nobody is known to have made may be our own write's.
+        # After a refusal, a difference without a known writer may come from our own write.
         if paths and not (writer == managed_fields.UNKNOWN and _is_refused(context, deployment)):
             report_drift(context, deployment, obj, paths, writer)
     return None

@@ -122,8 +122,9 @@ class Removal:
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own_finalizer: str) -> str:
     """Return a digest of the state. A change of it causes an immediate retry.
 
-    The state is the user's spec, the selected engine, the uid and deletion of the upstream object, and the digest of
-    its CRD's schema. Our finalizer does not count, because the reconcile itself may have added it.
+    The state is uid, generation, labels, annotations and finalizers of the ModelDeployment, the selected engine, the
+    uid and deletion of the upstream object, and the digest of its CRD's schema. Our finalizer and the dry-run result
+    do not count, because the reconcile itself may have written them.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})

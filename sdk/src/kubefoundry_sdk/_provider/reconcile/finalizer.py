@@ -97,7 +97,7 @@ def _is_applied(deployment: Object, provider: str, hold: bool, dry_run_result: s
 async def _apply(context: Context, deployment: Object, body: Object, digest: str) -> None:
     """Apply our fields, unless that was refused a moment ago or somebody keeps removing them.
 
-    `digest` is the digest of the fields. Raises as `own`.
+    `digest` is a text that identifies the fields. Raises as `own`.
     """
     memory = context.memory(key_of(deployment))
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
@@ -148,7 +148,7 @@ def _describe(body: Object) -> str:
 
 
 def check(context: Context, deployment: Object) -> None:
-    """Raise Refused if our fields were refused a moment ago: a dry run's result could not be stored."""
+    """Raise Refused if our fields were refused and the retry is not due, because no dry-run result can be stored."""
     now = asyncio.get_running_loop().time()
     if pending := context.memory(key_of(deployment)).finalizer.latest(now):
         raise _still(pending)
@@ -270,7 +270,7 @@ async def clean_up(
         The names of the objects that still exist.
     """
     meta = deployment["metadata"]
-    # Ignore the finalizer on a ModelDeployment that stays, because anybody may have added it.
+    # Ignore the orphan finalizer on a ModelDeployment that stays, because anybody may have added it.
     if manager is None and ORPHAN in meta.get("finalizers", ()):
         return []
 

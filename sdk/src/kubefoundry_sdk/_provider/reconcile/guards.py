@@ -35,10 +35,11 @@ async def forget_missing(turn: Turn) -> End | None:
 async def wait_until_listed(turn: Turn) -> End | None:
     """2. Stop if the upstream objects are not listed yet.
 
-    Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider sets `UpstreamReady` to
-    False with the server's message, and `status.ready` to false. Each model then reports `ApplyFailed` if nothing was
-    reported before, otherwise `StaleStatus`; a model that is being deleted reports what it waits for. The time-out of
-    a deletion continues to run.
+    Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider
+    reports this in its InferenceProviderConfig: `UpstreamReady` is False with the server's message, and
+    `status.ready` is false. Each model then reports `ApplyFailed` if nothing was reported before, otherwise
+    `StaleStatus`. A model that is being deleted reports the objects that it waits for. The time-out of a deletion
+    continues to run.
     """
     context = turn.context
     if context.upstream.is_synced:
@@ -64,9 +65,9 @@ async def clean_up(turn: Turn) -> End | None:
     during the wait, name the remaining objects and the finalizers that hold them. An object of ours that lost its
     owner reference stays, and so does a Deployment that lost our labels and has another owner. The Event `ObjectLeft`
     names it (not after `--cascade=orphan`). After the same time, core removes the finalizer of a provider that was
-    uninstalled. Core removes a finalizer at once if no provider of that name is registered and the name owns no field
-    of the ModelDeployment (Event `FinalizerRemoved`). After a reset of managedFields, which hides the owners, core
-    waits for the same time.
+    uninstalled. Core removes a finalizer at once if no provider of that name is registered and its field manager
+    owns no field of the ModelDeployment (Event `FinalizerRemoved`). After a reset of managedFields, which hides the
+    owners, core waits for the same time.
     """
     context, live = turn.context, turn.live
     # This step comes before the pause and all other steps: a deletion must succeed with an invalid spec and without
@@ -93,7 +94,7 @@ def _reports(turn: Turn) -> bool:
 async def keep_finalizer(turn: Turn) -> End | None:
     """4. Add our finalizer again if it was removed and our upstream object exists.
 
-    This happens whatever ends the reconcile.
+    This also happens if a later step ends the reconcile, for instance for a paused model.
     """
     context = turn.context
     if not turn.is_ours or finalizer.has(turn.live, context.provider.name):
@@ -138,7 +139,8 @@ async def release_deployment(turn: Turn) -> End | None:
 async def wait_for_retry(turn: Turn) -> End | None:
     """7. Stop if a write has failed and its retry is not due, and repeat the report.
 
-    Retry at once after an edit, after a change of the upstream CRD, or if another upstream object has that name.
+    Retry at once after an edit, after a change of the upstream CRD, or after the upstream object is deleted or
+    recreated.
     """
     context, memory = turn.context, turn.memory
     turn.upstream = upstream = context.upstream.objects.get(turn.key)

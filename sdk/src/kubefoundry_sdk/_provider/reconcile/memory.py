@@ -44,7 +44,7 @@ class Starts:
 class Memory:
     """The memory of a ModelDeployment, which is dropped with it.
 
-    A restart loses it without harm: it only saves requests and measures durations.
+    A restart loses it. It saves requests, measures durations, and recognizes objects that have lost our marks.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -92,5 +92,5 @@ class Memory:
     unchecked: str | None = None
     """The uid of an upstream object whose record was lost before an edit; None until the last message was read."""
     additions: str = ""
-    """The fields of others that an Event has named."""
+    """The clause about fields of others in the last report, so that one Event names them."""
     pod_creations: Creations = field(default_factory=Creations)

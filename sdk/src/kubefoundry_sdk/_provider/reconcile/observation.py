@@ -48,7 +48,7 @@ AGAIN: Final = 300.0
 """Seconds until an object that could not be read is read again without an event."""
 
 UNWATCHED: Final = 10.0
-"""Seconds until an object of which no events come is read again."""
+"""Seconds until an object that is not watched is read again."""
 
 
 async def observe(

@@ -206,7 +206,8 @@ def _known(generations: Generations, model: LiveModelDeployment) -> int:
     """Return the generation that served last, as far as it is known.
 
     It is known while something has served at each look since that generation was found serving. Only a new process
-    takes it from the status, because others may write there. It names the newest generation if nothing served.
+    takes it from the status, because others may write there. If nothing served, the status names the newest
+    generation, so it is not used then.
     """
     if generations.serving is not None:
         return generations.serving

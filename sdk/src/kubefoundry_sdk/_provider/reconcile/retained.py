@@ -22,8 +22,9 @@ _REPORTED: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOUR
 def lost_statements(context: Context, live: Object) -> dict[str, str]:
     """Return the messages of our conditions that the status has lost, because somebody emptied it.
 
-    While our object exists, this provider has accepted a spec and created the object. The messages are by the
-    report's fields, as in `_REPORTED`. An obstacle that is left explains why the other condition is missing.
+    While our object exists, this provider has accepted a spec and created the object. The keys are the
+    report's fields, as in `_REPORTED`. If one condition is False, it explains why the other is missing, so the result
+    is empty.
     """
     current = {attribute: _own_condition(live, context.manager, type_) for type_, attribute in _REPORTED}
     has_obstacle = any(item.get("status") == "False" for item in current.values())

@@ -23,8 +23,8 @@ def published(
 ) -> str | None:
     """Return `status.provider.engine` as this provider reports it, None if it reports none.
 
-    It is the selected engine. If the status has lost that, it is the engine of the last apply, also while another
-    provider is chosen, and the first one that fits if the provider holds the model and has applied nothing.
+    Return the selected engine. If the status has lost it, return the engine of the last apply, also while another
+    provider is chosen. If the provider holds the model and has applied nothing, return the first engine that fits.
 
     Args:
         live: The ModelDeployment.

@@ -2,7 +2,7 @@
 
 The pods that the last apply started count: those that were created at or after it. The slowest of them decides. All
 times are those that pods report, so a step may appear to be short, but never negative, if the clocks of two nodes
-differ. A time that our own clock has not reached counts as unreported.
+differ. A time that is more than `SKEW` ahead of our own clock counts as unreported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SKEW: Final = timedelta(seconds=60)
 """How far the clock of a node may be ahead of ours. A later time is not one that the pod has reached."""
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""No clock of a cluster is earlier, and RFC 3339 has no time of a year with fewer than four digits."""
+"""No clock of a cluster is earlier, and `rfc3339` would write a year before 1000 without four digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ STEP_SECONDS: Final = Histogram(
 
 
 def current(context: Context, live: Object, report: Report) -> Mapping[str, Any] | None:
-    """Return the start to report as `status.start`, None for none."""
+    """Return the start to report as `status.start`, or None if there is no start to report."""
     seen, upstream = report.observation, report.live
     if seen is None or upstream is None or upstream["metadata"].get("deletionTimestamp"):
         return None

@@ -15,7 +15,7 @@ from kubefoundry_sdk._runtime.store import key_of
 
 
 def remember(context: Context, live: Object) -> None:
-    """Remember the evidence at each reconcile of a deletion, because it ends with the objects."""
+    """Remember at each reconcile of a deletion whether it orphans, and which objects exist, before they are gone."""
     memory = context.memory(key_of(live))
     memory.is_orphaning |= ORPHAN in LiveModelDeployment(live).finalizers
     memory.cleaned |= {

@@ -226,7 +226,7 @@ async def take_over(turn: Turn) -> End | None:
     """16. Apply the objects in a dry run while another provider still holds its finalizer.
 
     `WaitingForCleanup` means that the API server accepted all of them. Wait for at most five minutes. Do not wait for
-    a finalizer that another field manager added, if that provider has never written to the object.
+    a finalizer that another field manager added, if its provider has never written to the ModelDeployment.
     """
     # This step follows the checks above, because the other provider serves until we report that we can take over.
     stop = await handover.wait(turn.context, turn.kind, turn.plan, turn.digest, turn.live, turn.upstream)

@@ -57,7 +57,7 @@ class CreationWatch:
         )
 
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
-        """Return why pods of the upstream object are not created, or None once every refused pod exists.
+        """Return why pods of the upstream object are not created, or None if no Event shows a reason.
 
         An Event is ignored once its controller has a pod of the kind that was refused.
         """

@@ -71,7 +71,7 @@ class PodWatch:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the pods are known: an object without pods has none."""
+        """Whether the pods are listed. Only then does an empty result of `of` mean that the object has no pods."""
         return not self._is_unlisted
 
     def of(self, upstream: Object) -> list[Object]:

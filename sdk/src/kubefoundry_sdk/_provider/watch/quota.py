@@ -34,7 +34,7 @@ REPLACED: Final = 60.0
 """Seconds for which an eviction is remembered while no pod waits. In that time a new pod replaces the evicted one."""
 
 Owner = tuple[str, str, str]
-"""Namespace, kind and name of the object that a Workload counts."""
+"""Namespace, kind and name of the object that owns a Workload."""
 
 
 class QuotaWatch(CrdWatch):

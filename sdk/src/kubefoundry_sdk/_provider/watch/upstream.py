@@ -108,7 +108,7 @@ class Upstream(CrdWatch):
             if now - self._failing_since >= UNLISTED and self.unlisted is None:
                 upstream = self._provider.upstream
                 what_to_do = (
-                    "grant it that permission: apply the provider's manifest again"
+                    "grant the provider that permission: apply its manifest again"
                     if error.code == 403
                     else f"check the {self._provider.title} operator and its webhooks"
                 )
@@ -123,7 +123,7 @@ class Upstream(CrdWatch):
             self._changed()
 
     def worth_another_try(self, otherwise: float) -> float:
-        """Return the seconds until a refused write is tried again; `otherwise` if the CRD has not changed."""
+        """Return `otherwise`, or at most AGAIN if the CRD changed less than TAKEN_UP seconds ago."""
         return min(otherwise, AGAIN) if self._clock() - self._changed_at < TAKEN_UP else otherwise
 
     async def run(self) -> None:

@@ -265,8 +265,8 @@ async def _store(
     stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
     await _store_response(client, kind, store, obj, stored, admission, new=False)
     if lacking := not_in_force(obj, live, stored):
-        # Restore the earlier record. With the new one, another process would conclude that the edit serves. Not of an
-        # exact version: the upstream operator may have written its status already.
+        # Restore the earlier record. With the new one, another process would conclude that the edit serves. Send no
+        # resourceVersion, because the upstream operator may have written its status already.
         body = reclaim.with_earlier_record(obj, live)
         if body["metadata"]["annotations"] != obj["metadata"]["annotations"]:
             body = server_side_apply.pinned(body, stored, exact=False)
@@ -278,8 +278,8 @@ async def _store(
 def _refusal(kind: Kind, name: str, lacking: NotInForce) -> Refused:
     """Return the error for an apply of which admission took a part away.
 
-    It advises to change the ModelDeployment also if somebody changed the object, or admission did: an edit of the
-    object meets the same policy, and is reverted.
+    The advice is to change the ModelDeployment, even if this apply reverts a change by somebody else: an edit of the
+    object itself meets the same policy, and is reverted.
     """
     if lacking.kept:
         fault = f"the change of {first_of(lacking.kept)} was not stored: an admission webhook or policy reverts it"

@@ -63,7 +63,7 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
             result.pop(key, None)
         else:
             result[key] = rebase(applied.get(key, _MISSING), before, after)
-            # The items that are left belong to a newer provider. The API server does not store an empty list.
+            # All items were left out, because they come from a newer provider. The API server stores no empty list.
             if result[key] == [] and after:
                 del result[key]
     return result

@@ -1,8 +1,9 @@
 """Drift: a value on the live object that differs from what was applied (contract §4.19).
 
 Only values of the applied manifest are compared. A generation, the owner of a field or a value that the upstream adds
-is not drift. The LlamaStack operator's `ownership` is separate: it compares objects of built-in kinds, whose values
-such as false and 0 the API server drops, by the owner of each field, because it records no applied values.
+is not drift. Module `ownership` of the LlamaStack operator is separate. It records no applied values, so it compares
+objects by the owner of each field. Its objects are of built-in kinds, of which the API server drops values such as
+false and 0.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def earlier_render(
 def earlier_deployment(
     provider: Provider, deployment: Deployment, record: manifest.Record | None
 ) -> Deployment | None:
-    """Return the deployment as it was applied, or `deployment` itself if nothing in it that renders has changed.
+    """Return the deployment as it was applied, or `deployment` itself if nothing that affects the render has changed.
 
     Return None if the applied manifest is replaced as a whole.
     """

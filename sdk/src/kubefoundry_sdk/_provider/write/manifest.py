@@ -291,7 +291,7 @@ def is_owned_by(live: Object, uid: str) -> bool:
 def has_owner_reference(live: Object, uid: str) -> bool:
     """Check whether an ownerReference names that ModelDeployment.
 
-    Nothing else counts while the ModelDeployment is deleted (`--cascade=orphan`, contract §4.12).
+    Nothing else counts while the ModelDeployment is deleted (`--cascade=orphan`, contract §4.3).
     """
     return any(owner.get("uid") == uid for owner in _owners(live))
 

@@ -44,8 +44,8 @@ class Plan:
             write overwrites or keeps those changes. Without a record, the paths at which the live object differs
             from `main`.
         edited: The objects of `changed` that are written only because someone has changed them at these paths.
-        fresh: The helpers that the live main object does not name. No serving pod uses them, so they can be created
-            and deleted at any time.
+        fresh: The helpers named by their content that the live main object does not name. No serving pod uses them,
+            so they can be created and deleted at any time.
         retained: Live helpers that the provider no longer renders and the main object still uses.
         moved: The applied manifest, if the CRD has since moved to another version and nothing else has to be written.
             Only the webhook can convert the manifest to the new version, so drift is checked in the old version.
@@ -291,7 +291,7 @@ def _edits(
 
 
 def _fresh(inputs: _Inputs, applied: _Applied, helpers: Iterable[Object]) -> tuple[Object, ...]:
-    """Return the helpers that the live main object does not name."""
+    """Return the helpers named by their content that the live main object does not name."""
     names_in_use = {obj["metadata"]["name"] for obj in inputs.rendered.helpers} | set(applied.names.values())
     return tuple(obj for obj in helpers if obj["metadata"]["name"] not in names_in_use)
 

@@ -24,7 +24,7 @@ _ABSENT: Final = object()
 
 COMPARISONS: Final = 10_000
 """The most comparisons of values to match the items of a list without names, each item with each: a user who may edit
-the object may write tens of thousands of items. A longer list counts as one value if it is dropped, and stays as it is
+the object may write tens of thousands of items. A longer list counts as one value if it is dropped, and is left alone
 otherwise."""
 
 

@@ -40,8 +40,8 @@ async def drifted(
 ) -> tuple[str, ...]:
     """Return the paths, as the applied version names them, at which someone has changed the object.
 
-    Send at most one request for each generation. If the applied version is no longer served, compare only labels,
-    annotations and owners, which are the same in every version. Raises ApiError.
+    Send no request for a generation that was found to match. If the applied version is no longer served, compare only
+    labels, annotations and owners, which are the same in every version. Raises ApiError.
     """
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
     if last.matches(live):
