@@ -189,7 +189,7 @@ async def test_finalizer_refused_by_a_starting_webhook_is_retried_soon(code: int
     assert refused.value.retry < 1.0
 
 
-async def test_lost_finalizer_is_tried_again_within_a_minute_of_an_outage() -> None:
+async def test_lost_finalizer_is_retried_within_a_minute_of_an_outage() -> None:
     live = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "finalizers": []}}
 
     async with wire(lambda asked: refusal(500, "InternalError", "a webhook is down")) as api:
