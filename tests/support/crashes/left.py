@@ -23,6 +23,8 @@ CHANCE: Final = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "clusterIP", "clusterIPs"),
         *(names.OWNER_UID_ANNOTATION, RAY_CLUSTER),
+        # The start is reported only together with another change of the status, which may come before the last pod.
+        *("start", "f:start"),
     }
 )
 """Fields that differ in each run."""
@@ -64,10 +66,6 @@ def _comparable(obj: Object, is_ours: bool) -> dict[str, Any]:
         # A map by type, whose order depends on which of two components is quicker.
         conditions = sorted(status.get("conditions") or (), key=lambda condition: str(condition["type"]))
         parts["status"] = {**status, "conditions": conditions}
-        if "start" in status:
-            # The steps that were reached, without their seconds and the name of the pod.
-            steps = status["start"]["steps"]
-            parts["status"]["start"] = [(step["name"], "seconds" in step) for step in steps]
     kept = {key: value for key, value in meta.items() if key != "managedFields"}
     return {**parts, "metadata": {**kept, "annotations": annotations}, "owned": sorted(owned, key=str)}
 
