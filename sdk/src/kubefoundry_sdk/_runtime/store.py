@@ -235,7 +235,7 @@ class Store:
         """Whether objects were left out since the last complete list. They are seen when they are listed again."""
         return bool(self._full)
 
-    def is_full(self, namespace: str) -> bool:
+    def is_incomplete(self, namespace: str) -> bool:
         """Check whether objects of the namespace were left out since the last complete list."""
         return namespace in self._full
 

@@ -103,7 +103,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
     fields = _describe(body)
     if pending := refusal.pending(digest, now):
-        raise _still(pending)
+        raise _as_error(pending)
     if digest == memory.held and (wait := memory.restored.wait(now)):
         raise Refused(
             f"Somebody keeps removing {fields}: added {repairs.LIMIT} times in {repairs.WINDOW / 60:.0f} minutes, "
@@ -119,7 +119,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         advice = remedy(error, apply.ORIGIN)
         words = f"{fields} was refused: {error.message}; {advice.text}"
         pending = refusal.remember(digest, now, Refused(words, advice.retry, may_pass=may_pass(error)))
-        raise _still(pending) from error
+        raise _as_error(pending) from error
     context.deployments.put(stored)
     metadata = body["metadata"]
     is_stored = set(metadata.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
@@ -151,10 +151,10 @@ def check(context: Context, deployment: Object) -> None:
     """Raise Refused if our fields were refused and the retry is not due, because no dry-run result can be stored."""
     now = asyncio.get_running_loop().time()
     if pending := context.memory(key_of(deployment)).finalizer.latest(now):
-        raise _still(pending)
+        raise _as_error(pending)
 
 
-def _still(pending: PendingRefusal) -> Refused:
+def _as_error(pending: PendingRefusal) -> Refused:
     return Refused(pending.text, pending.left, may_pass=pending.is_transient)
 
 

@@ -35,11 +35,10 @@ async def forget_missing(turn: Turn) -> End | None:
 async def wait_until_listed(turn: Turn) -> End | None:
     """2. Stop if the upstream objects are not listed yet.
 
-    Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider
-    reports this in its InferenceProviderConfig: `UpstreamReady` is False with the server's message, and
-    `status.ready` is false. Each model then reports `ApplyFailed` if nothing was reported before, otherwise
-    `StaleStatus`. A model that is being deleted reports the objects that it waits for. The time-out of a deletion
-    continues to run.
+    Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider reports this in its
+    InferenceProviderConfig: `UpstreamReady` is False with the server's message, and `status.ready` is false. Each
+    model then reports `ApplyFailed` if nothing was reported before, otherwise `StaleStatus`. A model that is being
+    deleted reports the objects that it waits for. The time-out of a deletion continues to run.
     """
     context = turn.context
     if context.upstream.is_synced:

@@ -44,11 +44,11 @@ def _refused(turn: Turn, refused: Refused) -> End:
 
 
 def _stop(turn: Turn, error: Exception) -> Stop:
-    """Return the condition that reports the failure, with the likely cause of a conflict with an unread object."""
+    """Return the condition that reports the failure. A conflict may be one with an object that is not read."""
     context, (namespace, _) = turn.context, turn.key
     stop = failures.stop(context.provider, error)
     is_conflict = isinstance(error, ApiError) and error.conflict
-    if is_conflict and turn.upstream is None and context.upstream.objects.is_full(namespace):
+    if is_conflict and turn.upstream is None and context.upstream.objects.is_incomplete(namespace):
         cause = (
             f"; provider {context.provider.name} does not read all {context.provider.upstream.kind} objects of "
             f"namespace '{namespace}', because they take too much of its memory together: create models in another "

@@ -220,8 +220,8 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             return Plan(main, merged.helpers, [], retained=merged.retained, moved=record.manifest)
     elif not same(manifest.content(main), record.manifest):
         changed.append(main)
-    is_edited = _is_edited(changed, main, base, inputs.rendered)
-    recreation = _recreation(inputs, applied, merged.rendered, live) if is_edited else None
+    has_new_content = _has_new_content(changed, main, base, inputs.rendered)
+    recreation = _recreation(inputs, applied, merged.rendered, live) if has_new_content else None
     foreign: tuple[str, ...] = ()
     if record is not None:
         foreign = inputs.admission.changed_by_others(mark(main), record.manifest, applied.differences)
@@ -253,11 +253,13 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     )
 
 
-def _is_edited(changed: Iterable[Object], main: Object, base: Rendered | None, rendered: Rendered) -> bool:
-    """Check whether the render has changed, and not only somebody else a helper, which is just written again."""
+def _has_new_content(
+    changed: Sequence[Object], main: Object, base: Rendered | None, rendered: Rendered
+) -> bool:
+    """Check whether the render differs from the applied one. A helper that somebody changed is only written again."""
     if any(obj is main for obj in changed):
         return True
-    return any(changed) and not (base is not None and alike(base, rendered))
+    return bool(changed) and (base is None or not alike(base, rendered))
 
 
 def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:

@@ -116,7 +116,7 @@ def _dropped(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator
         for key, value in before.items():
             if key in live:
                 yield from _dropped(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
-    elif _are_items(before, live) and not (desired is _ABSENT and _is_too_long(before, [], live)):
+    elif _are_items(before, desired, live):
         yield from _dropped_items(before, desired if isinstance(desired, list) else [], live, path)
     elif desired is _ABSENT:
         yield path
@@ -131,17 +131,18 @@ def _pairs(
     before: list[Any], desired: list[Any], live: list[Any]
 ) -> Iterator[tuple[Object, Object, int | None]]:
     """Yield each applied item that still exists, its live item, and the index of the desired one (None: dropped)."""
-    if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
+    if _have_names(before, live):
         yield from _pairs_by_name(before, desired, live)
-    elif not _is_too_long(before, desired, live):
+    elif _comparisons(before, desired, live) <= COMPARISONS:
         yield from _pairs_by_content(before, desired, live)
 
 
-def _is_too_long(before: list[Any], desired: list[Any], live: list[Any]) -> bool:
-    """Check whether the items of a list would have to be matched one by one, and are too many for that."""
-    if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-        return False
-    return (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) > COMPARISONS
+def _have_names(before: list[Any], live: list[Any]) -> bool:
+    return drift.distinct_by(before, "name") and drift.distinct_by(live, "name")
+
+
+def _comparisons(before: list[Any], desired: list[Any], live: list[Any]) -> int:
+    return (len(desired) + len(live)) * _size(before) + len(before) * _size(desired)
 
 
 def _pairs_by_name(
@@ -209,7 +210,7 @@ def _with_dropped(before: Any, desired: Any, live: Any) -> Any:
     """Return the desired value and the dropped values that still exist, with their live values."""
     if isinstance(before, dict) and isinstance(live, dict):
         return _map_with_dropped(before, desired, live)
-    if _are_items(before, live) and not (desired is _ABSENT and _is_too_long(before, [], live)):
+    if _are_items(before, desired, live):
         items = list(desired) if isinstance(desired, list) else []
         for item, live_item, index in _pairs(before, list(items), live):
             if index is not None:
@@ -233,6 +234,13 @@ def _map_with_dropped(before: Object, desired: Any, live: Object) -> Any:
     return {**others, **left} if left else desired
 
 
-def _are_items(before: Any, live: Any) -> bool:
-    """Check whether both are lists, and the first has objects."""
-    return isinstance(before, list) and isinstance(live, list) and bool(mappings(before))
+def _are_items(before: Any, desired: Any, live: Any) -> bool:
+    """Check whether the values are lists of objects whose items are matched one by one.
+
+    A dropped list is one value if that takes too many comparisons.
+    """
+    if not (isinstance(before, list) and isinstance(live, list) and mappings(before)):
+        return False
+    return (
+        desired is not _ABSENT or _have_names(before, live) or _comparisons(before, [], live) <= COMPARISONS
+    )
